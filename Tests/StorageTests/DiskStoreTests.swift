@@ -85,7 +85,7 @@ struct DiskStoreTests {
         stored.job.isInterrupted = true
         stored.job.previous = PreviousAttempt(attempt: 2, outcome: "retry", message: "busy")
         var step = Outcome(.succeeded, "done", outputs: ["/out/a"], values: ["a": .integer(1)])
-        step.process = ProcessFacts(status: 3, signal: 9, request: "{}")
+        step.process = ProcessDetails(status: 3, signal: 9, request: "{}")
         var finished = FinishedStep(step, action: "a1")
         finished.hasRemovedInput = true
         stored.job.steps = [finished]

@@ -28,7 +28,7 @@ struct FileChangeCodingTests {
         ]
         outcome.retryAfter = .seconds(1) + .nanoseconds(1)
         outcome.values = ["whole": 1.0, "text": "é"]
-        outcome.process = ProcessFacts(status: 75, request: "{}")
+        outcome.process = ProcessDetails(status: 75, request: "{}")
         #expect([Outcome](record: [outcome].record) == [outcome])
         outcome.changes.append(outcome.changes[0])
         #expect([Outcome](record: [outcome].record.dropLast(2)) == nil)

@@ -30,7 +30,7 @@ struct HistoryTests {
         #expect(try jobs() == ["1|running|2||"])
         var outcome = Outcome(.failed, "no such bucket", code: "s3.404")
         outcome.log = "line 1\nline 2\n"
-        outcome.process = ProcessFacts(status: 1, request: "{\"protocol\":1}")
+        outcome.process = ProcessDetails(status: 1, request: "{\"protocol\":1}")
         try bench.end(job, .failed, outcome)
         #expect(try jobs() == ["1|failed|2|s3.404|no such bucket"])
         #expect(try bench.rows("SELECT due, ended FROM jobs") == ["|1000000003000000000"])
@@ -91,7 +91,7 @@ struct HistoryTests {
                 var outcome = Outcome(.succeeded)
                 // Bytes count, not characters.
                 outcome.log = String(repeating: "é", count: 5_000)
-                outcome.process = ProcessFacts(status: 0, request: "{}")
+                outcome.process = ProcessDetails(status: 0, request: "{}")
                 // An attempt before the last one counts too.
                 if number % 2 == 0 {
                     try bench.commit {

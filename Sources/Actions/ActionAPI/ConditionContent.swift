@@ -4,7 +4,7 @@ import Glibc
 package import Rules
 package import System
 
-extension ConditionFacts.Content {
+extension ConditionInput.Content {
     /// Reads the content type of an event's file; blocks for as long as the file system does.
     package init(of event: FileEvent) { self.init(of: event.path, below: event.root) }
 
@@ -23,7 +23,7 @@ extension ConditionFacts.Content {
 extension Condition {
     /// Evaluates the condition for an existing file; reads the content only if the answer depends on it.
     package func answerNow(_ path: PathBytes, root: PathBytes, snapshot: Snapshot) -> ConditionAnswer {
-        var facts = ConditionFacts(path: path, root: root, snapshot: snapshot, now: DiskProbe.now())
-        return answer(&facts) { ConditionFacts.Content(of: path, below: root) }
+        var facts = ConditionInput(path: path, root: root, snapshot: snapshot, now: DiskProbe.now())
+        return answer(&facts) { ConditionInput.Content(of: path, below: root) }
     }
 }

@@ -124,8 +124,8 @@ package struct Invocation: Sendable {
 extension Invocation {
     /// The source of placeholder values, created on each access so that a batch of a thousand events does not store
     /// them twice.
-    package var facts: PlaceholderFacts {
-        PlaceholderFacts(
+    package var facts: PlaceholderValues {
+        PlaceholderValues(
             event: job.event, rule: job.rule, job: job.id.description, attempt: job.attempt, now: now,
             stepOutputs: stepOutputs, captures: captures)
     }

@@ -69,7 +69,7 @@ extension PluginEvent {
         sameAs = event.sameAs.isEmpty ? nil : event.sameAs.map { PluginPath(bytes: $0.bytes) }
         via = event.isByMove ? "move" : nil
         children = event.children
-        before = event.before.map { PluginFacts($0, since: snapshot) }
+        before = event.before.map { PluginMetadata($0, since: snapshot) }
         by = event.writer.process.map(PluginWriter.init)
         tail = event.tail.map(PluginTail.init)
     }
@@ -85,7 +85,7 @@ extension PluginWriter {
     }
 }
 
-extension PluginFacts {
+extension PluginMetadata {
     /// Creates the previous metadata, with those extended attributes that differ now.
     fileprivate init(_ before: Snapshot, since after: Snapshot) {
         self.init(

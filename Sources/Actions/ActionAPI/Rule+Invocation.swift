@@ -18,7 +18,7 @@ extension Rule {
         for job: Job, now: Timestamp, timeout: Duration, count: Int, stop: StopSignal, log: Logger
     ) -> Invocation {
         let captures = Captures(of: job.event.path, by: condition?.certainExpressions ?? [])
-        let facts = PlaceholderFacts(
+        let facts = PlaceholderValues(
             event: job.event, rule: name, job: job.id.description, attempt: job.attempt, now: now,
             stepOutputs: job.finishedSteps.map(\.outcome.outputs), captures: captures)
         var invocation = Invocation(

@@ -43,7 +43,7 @@ struct Destination {
             modified: none, changed: none, born: nil, mode: 0, uid: 0, gid: 0, links: 1)
         let event = FileEvent(
             kind: .created, path: input, root: rule.root(taking: input) ?? input.parent, snapshot: snapshot, time: none)
-        let values = PlaceholderFacts(event: event, rule: rule.name, job: "", attempt: 1, now: none)
+        let values = PlaceholderValues(event: event, rule: rule.name, job: "", attempt: 1, now: none)
         // A hidden name or an empty value is also possible.
         let texts = words.words + [Array(".x".utf8), []]
         var lists: [[[UInt8]]] = []

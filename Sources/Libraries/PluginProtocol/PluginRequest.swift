@@ -123,7 +123,7 @@ public struct PluginEvent: Sendable, Hashable {
     /// The number of entries in a directory.
     public var children: Int?
     /// The metadata known before.
-    public var before: PluginFacts?
+    public var before: PluginMetadata?
     /// The process that caused the event, for rules with `by`; nil when it is unknown.
     public var by: PluginWriter?
     /// The data that was added to a followed file.
@@ -156,7 +156,7 @@ public struct PluginEvent: Sendable, Hashable {
 }
 
 /// The metadata of a path that was known before the event.
-public struct PluginFacts: Sendable, Hashable {
+public struct PluginMetadata: Sendable, Hashable {
     public var size: Int64
     public var mtime: String
     public var mode: String
@@ -354,9 +354,9 @@ extension PluginEvent: JSONRecord {
     }
 }
 
-extension PluginFacts: JSONRecord {
-    package static var blank: PluginFacts {
-        PluginFacts(size: 0, mtime: "", mode: "", uid: 0, gid: 0, nlink: 0, id: "")
+extension PluginMetadata: JSONRecord {
+    package static var blank: PluginMetadata {
+        PluginMetadata(size: 0, mtime: "", mode: "", uid: 0, gid: 0, nlink: 0, id: "")
     }
 
     package mutating func code(with json: inout JSONCoder) {

@@ -95,7 +95,7 @@ extension Explanation {
         /// Returns the reason why a directory must be polled; nil if the kernel reports all changes there.
         package var polling: @Sendable (PathBytes) -> PollingReason?
         /// Returns the content type; called only if a condition depends on it.
-        package var content: @Sendable () -> ConditionFacts.Content = { .unknown("its content was not checked") }
+        package var content: @Sendable () -> ConditionInput.Content = { .unknown("its content was not checked") }
         /// The current time, which ages are relative to.
         package var now = Timestamp(seconds: 0, nanoseconds: 0)
 
@@ -180,7 +180,7 @@ extension Explanation {
     ) -> (ConditionAnswer, findings: [String]) {
         // A unit is evaluated with its own metadata, which is not read here.
         guard let condition = rule.condition, location.unit == nil else { return (.holds, []) }
-        var facts = ConditionFacts(path: path, root: location.root, snapshot: nil, now: inspection.now)
+        var facts = ConditionInput(path: path, root: location.root, snapshot: nil, now: inspection.now)
         if case .present(let snapshot) = inspection.path { facts.snapshot = snapshot }
         let isThere = facts.snapshot != nil
         let answer = condition.answer(&facts) { isThere ? inspection.content() : .unknown("the file does not exist") }

@@ -78,10 +78,10 @@ package struct Ruleset: Sendable {
 
 extension Rule {
     /// Reads the content type of the file of an event; may block.
-    package typealias ContentReader = (FileEvent) -> ConditionFacts.Content
+    package typealias ContentReader = (FileEvent) -> ConditionInput.Content
 
     /// Returns an unknown content type without reading the file.
-    package static let noContent: @Sendable (FileEvent) -> ConditionFacts.Content = { _ in
+    package static let noContent: @Sendable (FileEvent) -> ConditionInput.Content = { _ in
         .unknown("its content is not checked")
     }
 

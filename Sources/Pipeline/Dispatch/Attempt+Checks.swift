@@ -46,7 +46,7 @@ extension Attempt {
             return .outcome(Outcome(.skipped, "the rule no longer matches this path", code: "path"))
         }
         guard job.event.kind != .deleted else { return nil }
-        switch rule.admits(job.event, reading: { ConditionFacts.Content(of: $0) }) {
+        switch rule.admits(job.event, reading: { ConditionInput.Content(of: $0) }) {
         case .holds, .needsContent: return nil
         case .fails(let reason): return .outcome(Outcome(.skipped, reason, code: "where"))
         case .unknown(let reason):

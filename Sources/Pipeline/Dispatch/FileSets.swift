@@ -67,7 +67,7 @@ struct FileSets {
         }
         let ruleset = jobs.rules.ruleset
         let time = jobs.host.clock.time()
-        let read: Rule.ContentReader = { ConditionFacts.Content(of: $0) }
+        let read: Rule.ContentReader = { ConditionInput.Content(of: $0) }
         return ([own] + others).filter { member in
             let isOwn = member.path == event.path
             if hasStarted || !isOwn && reconciler.views[state.index].isDue(member.path) { return true }

@@ -12,7 +12,7 @@ final class Conditions {
     var ruleset: Ruleset
     private let log: Logger
     /// The content types of files for `stop` of earlier rules; discarded after each turn.
-    private var contents: [PathBytes: ConditionFacts.Content] = [:]
+    private var contents: [PathBytes: ConditionInput.Content] = [:]
     /// The refusals that were logged in this turn.
     private var logged: Set<Refusal> = []
     private(set) var writers = WriterSource.none
@@ -78,9 +78,9 @@ final class Conditions {
         }
     }
 
-    private func content(_ event: FileEvent) -> ConditionFacts.Content {
+    private func content(_ event: FileEvent) -> ConditionInput.Content {
         if let known = contents[event.path] { return known }
-        let content = ConditionFacts.Content(of: event)
+        let content = ConditionInput.Content(of: event)
         contents[event.path] = content
         return content
     }

@@ -2,7 +2,7 @@ import Glibc
 package import System
 
 /// The combined metadata of everything in a directory tree.
-package struct TreeFacts: Sendable, Hashable {
+package struct TreeMetadata: Sendable, Hashable {
     /// A checksum of the relative path, identity, type, size and modification time of everything below.
     ///
     /// 16 bytes, independent of the order in which the file system lists entries, and stable across restarts. It
@@ -29,7 +29,7 @@ package struct TreeFacts: Sendable, Hashable {
 extension DiskProbe {
     package enum TreeResult: Sendable, Hashable {
         /// No process writes to any of the files.
-        case resting(TreeFacts)
+        case resting(TreeMetadata)
         /// A regular file has a writer, or an entry vanished during the walk.
         case busy
         /// There is no such directory.
@@ -68,7 +68,7 @@ extension FileSystem {
         case .unreadable(let errno): return .unreadable(errno: errno)
         }
         var fingerprint = TreeFingerprint()
-        var facts = TreeFacts(fingerprint: [], entries: 0, size: 0, changed: top.changed, isUncertain: false)
+        var facts = TreeMetadata(fingerprint: [], entries: 0, size: 0, changed: top.changed, isUncertain: false)
         var directories = [PathBytes(".")]
         while let current = directories.popLast() {
             let directory: OpenDirectory

@@ -72,8 +72,8 @@ extension Outcome: JSONRecord {
     }
 }
 
-extension ProcessFacts: JSONRecord {
-    package static var blank: ProcessFacts { ProcessFacts(request: "") }
+extension ProcessDetails: JSONRecord {
+    package static var blank: ProcessDetails { ProcessDetails(request: "") }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("status", &status)

@@ -24,7 +24,7 @@ struct RequestEncodingTests {
         event.sameAs = [PluginPath(bytes: Array("/a/same".utf8)), PluginPath(bytes: [0x2F, 0xFF])]
         event.via = "move"
         event.children = 3
-        event.before = PluginFacts(
+        event.before = PluginMetadata(
             size: -1, mtime: "", mode: "0600", uid: 1, gid: 2, nlink: 3, id: "1:2:3:4",
             xattr: ["user.a": nil, "user.b": ["base64": "/w=="]])
         event.by = PluginWriter(pid: 7, comm: nil, exe: "/bin/sh", uid: nil)

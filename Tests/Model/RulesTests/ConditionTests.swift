@@ -12,12 +12,12 @@ struct ConditionTests {
 
     static func facts(
         _ path: PathBytes = "/in/2026/IMG_7.jpg", size: UInt64 = 300, age: Int64 = 90, uid: UInt32 = 1_000,
-        gid: UInt32 = 50, type: FileType = .file, content: ConditionFacts.Content = .notAsked
-    ) -> ConditionFacts {
+        gid: UInt32 = 50, type: FileType = .file, content: ConditionInput.Content = .notAsked
+    ) -> ConditionInput {
         var snapshot = Snapshot.sample(size: size, modified: 100_000 - age, type: type)
         snapshot.uid = uid
         snapshot.gid = gid
-        return ConditionFacts(path: path, root: "/in", snapshot: snapshot, content: content, now: now)
+        return ConditionInput(path: path, root: "/in", snapshot: snapshot, content: content, now: now)
     }
 
     static func size(_ text: String) throws -> Condition {
@@ -273,7 +273,7 @@ struct ComparisonTextTests {
 struct CaptureTests {
     private static func expand(_ text: String, _ path: PathBytes, _ patterns: String...) throws -> [UInt8] {
         let expressions = try patterns.map { try RegularExpression($0) }
-        let facts = PlaceholderFacts(
+        let facts = PlaceholderValues(
             event: .sample(.created, path), rule: "r", job: "J", attempt: 1, now: Timestamp(seconds: 0, nanoseconds: 0),
             captures: Captures(of: path, by: expressions))
         return try Template(text, environment: { _ in nil }).expanded(with: facts)

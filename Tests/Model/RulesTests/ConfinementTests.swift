@@ -52,7 +52,7 @@ struct ConfinementTests {
         ] as [(String, String?)])
     func `a path for a sandbox is never wider than the path written`(text: String, path: String?) throws {
         let template = try Template(text) { _ in nil }
-        var facts = PlaceholderFacts(
+        var facts = PlaceholderValues(
             event: .sample(.created, "/in/2026/a.txt", root: "/in"), rule: "r", job: "j", attempt: 1,
             now: Timestamp(seconds: 0, nanoseconds: 0))
         facts.captures.named = ["empty": [], "dot": [.dot], "dots": [.dot, .dot]]

@@ -104,8 +104,8 @@ struct TemplateTests {
     static func facts(
         _ path: PathBytes, root: PathBytes = "/in", kind: EventKind = .created, from: PathBytes? = nil,
         outputs: [[PathBytes]] = []
-    ) -> PlaceholderFacts {
-        PlaceholderFacts(
+    ) -> PlaceholderValues {
+        PlaceholderValues(
             event: .sample(kind, path, root: root, from: from, .sample(file: 77, size: 1234)), rule: "the rule",
             job: "01J", attempt: 3, now: Timestamp(seconds: 86_400, nanoseconds: 0), stepOutputs: outputs)
     }

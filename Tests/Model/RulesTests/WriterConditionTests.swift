@@ -11,13 +11,13 @@ struct WriterConditionTests {
         .by(try globs.map { Condition.Program(try Glob($0, options: Glob.Options(matchesHidden: true))) })
     }
 
-    private static func facts(_ writer: Writer) -> ConditionFacts {
+    private static func facts(_ writer: Writer) -> ConditionInput {
         var event = FileEvent.sample()
         event.writer = writer
-        return ConditionFacts(event)
+        return ConditionInput(event)
     }
 
-    private static func process(_ name: PathBytes?, _ executable: PathBytes?) -> ConditionFacts {
+    private static func process(_ name: PathBytes?, _ executable: PathBytes?) -> ConditionInput {
         facts(.process(WritingProcess(pid: 7, name: name, executable: executable, uid: 0)))
     }
 

@@ -59,7 +59,7 @@ struct EngineGroupLoopTests {
                 asked.change { $0 += 1 }
                 if isReady.value { return Outcome(.succeeded) }
                 var outcome = Outcome(.retry, "not yet")
-                outcome.process = ProcessFacts(status: 75, request: "")
+                outcome.process = ProcessDetails(status: 75, request: "")
                 return outcome
             }
             let paths = ["a.nfo", "a.mkv"].map { root.appending($0) }

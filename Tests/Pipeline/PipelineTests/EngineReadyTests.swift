@@ -91,7 +91,7 @@ struct EngineReadyTests {
                 }
                 guard count < 3 else { return Outcome(.succeeded) }
                 var outcome = Outcome(.retry, "busy", code: "status-75")
-                outcome.process = ProcessFacts(status: count == 1 ? 75 : 1, request: "")
+                outcome.process = ProcessDetails(status: count == 1 ? 75 : 1, request: "")
                 return outcome
             }
             TestFile.write(root.appending("a"), [1])
@@ -120,7 +120,7 @@ struct EngineReadyTests {
                     return count
                 }
                 var outcome = Outcome(count == 1 ? .succeeded : .retry, "busy")
-                outcome.process = ProcessFacts(status: count == 1 ? 0 : 1, request: "")
+                outcome.process = ProcessDetails(status: count == 1 ? 0 : 1, request: "")
                 return outcome
             }
             TestFile.write(root.appending("a"), [1])

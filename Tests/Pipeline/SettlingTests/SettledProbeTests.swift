@@ -181,8 +181,8 @@ struct SettledProbeTests {
 struct FinishedTreeTests {
     private let directory = Snapshot.file(type: .directory)
 
-    private func facts(_ digest: UInt8 = 1, changed: Int64 = 100, isUncertain: Bool = false) -> TreeFacts {
-        TreeFacts(
+    private func facts(_ digest: UInt8 = 1, changed: Int64 = 100, isUncertain: Bool = false) -> TreeMetadata {
+        TreeMetadata(
             fingerprint: [digest], entries: 3, size: 30, changed: Timestamp(seconds: changed, nanoseconds: 0),
             isUncertain: isUncertain)
     }

@@ -6,7 +6,7 @@ import Testing
 
 struct TreeProbeTests {
     /// Returns the tree when it is at rest; a process that another test starts briefly has copies of all descriptors.
-    private func rested(_ root: PathBytes) -> TreeFacts? {
+    private func rested(_ root: PathBytes) -> TreeMetadata? {
         Deadline.poll {
             if case .resting(let facts) = KernelFileSystem().tree(at: DiskProbe.Location(root)) { facts } else { nil }
         }

@@ -48,7 +48,7 @@ package struct RecordedRequest {
     /// - Returns: The outcomes, in order.
     package func recorded(with outcomes: [Outcome], of way: ProgramResult.Termination?) -> [Outcome] {
         var outcomes = outcomes
-        for index in outcomes.indices { outcomes[index].process = ProcessFacts(way, request: text(for: index)) }
+        for index in outcomes.indices { outcomes[index].process = ProcessDetails(way, request: text(for: index)) }
         return outcomes
     }
 
@@ -89,7 +89,7 @@ package struct RecordedRequest {
     }
 }
 
-extension ProcessFacts {
+extension ProcessDetails {
     /// Creates the record of a program that has exited; a program that Alight terminated has neither status nor signal.
     fileprivate init(_ way: ProgramResult.Termination?, request: String) {
         self.init(request: request)

@@ -105,7 +105,7 @@ struct PathExplanation {
             root: { DiskProbe.inspect(at: DiskProbe.resolve($0) ?? $0) },
             polling: { PollingReason.unreliableFileSystem(of: $0) })
         let root = rules.compactMap { $0.root(taking: path) }.max { $0.bytes.count < $1.bytes.count }
-        inspection.content = { ConditionFacts.Content(of: path, below: root ?? path.parent) }
+        inspection.content = { ConditionInput.Content(of: path, below: root ?? path.parent) }
         inspection.now = now
         if case .present(let snapshot) = inspected, snapshot.type == .file {
             inspection.writers = DiskProbe.writers(of: path)
@@ -169,7 +169,7 @@ extension PathExplanation.OfRule {
         }
         if let index = hostEnvironment.ruleset.index(of: rule.name),
             let stopper = hostEnvironment.ruleset.stopper(
-                of: event, to: index, reading: { ConditionFacts.Content(of: $0) })
+                of: event, to: index, reading: { ConditionInput.Content(of: $0) })
         {
             explanation.verdict = .left(.stopped(by: stopper.name))
             return

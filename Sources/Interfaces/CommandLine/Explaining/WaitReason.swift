@@ -86,7 +86,7 @@ extension Rule {
     /// Files that the conditions exclude, or that an earlier rule with `stop` matches, are not included.
     func members(with path: PathBytes, among ruleset: Ruleset) -> [PathBytes] {
         guard let group else { return [] }
-        let read = { (event: FileEvent) in ConditionFacts.Content(of: event) }
+        let read = { (event: FileEvent) in ConditionInput.Content(of: event) }
         let key = group.key(of: path)
         let files = WatchedPaths(roots: roots)
         let names = (try? files.names(in: path.parent)) ?? []

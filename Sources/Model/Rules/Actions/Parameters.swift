@@ -15,7 +15,7 @@ package indirect enum ParameterTemplate: Sendable, Hashable {
     ///   - facts: The values of the placeholders.
     ///   - schema: The schema, which marks the strings that are URLs; values in these are percent-encoded.
     /// - Returns: The parameters of one attempt.
-    package func expanded(with facts: PlaceholderFacts, schema: ParameterSchema? = nil) -> Parameter {
+    package func expanded(with facts: PlaceholderValues, schema: ParameterSchema? = nil) -> Parameter {
         switch self {
         case .value(let value): .value(value)
         case .text(let template):

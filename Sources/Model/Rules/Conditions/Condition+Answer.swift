@@ -7,7 +7,7 @@ extension Condition {
     /// Evaluates the condition as far as the facts allow.
     ///
     /// Cheap tests decide before tests that need the content, in any order of the conditions.
-    package func answer(_ facts: ConditionFacts) -> ConditionAnswer {
+    package func answer(_ facts: ConditionInput) -> ConditionAnswer {
         switch self {
         case .all(let conditions):
             var open = ConditionAnswer.holds
@@ -49,7 +49,7 @@ extension Condition {
     /// Evaluates the condition.
     ///
     /// If the result depends on the content, reads its type and adds it to the facts.
-    package func answer(_ facts: inout ConditionFacts, reading read: () -> ConditionFacts.Content) -> ConditionAnswer {
+    package func answer(_ facts: inout ConditionInput, reading read: () -> ConditionInput.Content) -> ConditionAnswer {
         let answer = answer(facts)
         guard answer == .needsContent else { return answer }
         facts.content = read()
@@ -67,7 +67,7 @@ extension Condition {
         static let noMetadata = Finding.unknown("the metadata of the file is unknown")
     }
 
-    private func finding(_ facts: ConditionFacts) -> Finding {
+    private func finding(_ facts: ConditionInput) -> Finding {
         switch self {
         case .all, .any, .not: preconditionFailure("these have answers of their parts")
         case .depth(let wanted):
@@ -107,7 +107,7 @@ extension Condition {
     /// Returns the finding for the content type.
     ///
     /// The type of a file that is not regular is known without reading it, in the terms of libmagic.
-    private func content(_ facts: ConditionFacts, _ patterns: [MediaPattern]) -> Finding {
+    private func content(_ facts: ConditionInput, _ patterns: [MediaPattern]) -> Finding {
         func determined(_ type: String) -> Finding {
             .determined(patterns.contains { $0.matches(type) }, "mime is '\(type)'")
         }
@@ -158,7 +158,7 @@ extension Condition {
     }
 
     /// Returns the values that make the condition hold: `size is 300 B (< 1 KB)`.
-    package func inspection(_ facts: ConditionFacts) -> [String] {
+    package func inspection(_ facts: ConditionInput) -> [String] {
         switch self {
         case .all(let conditions): return conditions.flatMap { $0.inspection(facts) }
         case .any(let conditions):
@@ -212,13 +212,13 @@ extension Rule {
     /// Events about the watching, not about a file, always pass.
     package func admits(_ event: FileEvent) -> ConditionAnswer {
         guard let condition, !event.kind.isLifecycle else { return .holds }
-        return condition.answer(ConditionFacts(event))
+        return condition.answer(ConditionInput(event))
     }
 
     /// Like ``admits(_:)``, but reads the content type if the result depends on it.
     package func admits(_ event: FileEvent, reading read: ContentReader) -> ConditionAnswer {
         guard let condition, !event.kind.isLifecycle else { return .holds }
-        var facts = ConditionFacts(event)
+        var facts = ConditionInput(event)
         return condition.answer(&facts) { read(event) }
     }
 }

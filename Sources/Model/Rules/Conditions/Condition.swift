@@ -83,7 +83,7 @@ extension Condition {
 }
 
 /// The facts that a condition is evaluated from.
-package struct ConditionFacts: Sendable, Hashable {
+package struct ConditionInput: Sendable, Hashable {
     /// The content type, as far as it is known.
     package enum Content: Sendable, Hashable {
         /// The content has not been read yet.

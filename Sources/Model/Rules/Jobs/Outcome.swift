@@ -24,7 +24,7 @@ package struct Outcome: Sendable, Hashable {
     /// The log output of a program: the first and the last 64 KiB.
     package var log = ""
     /// The exit status and the request of the program; nil for built-in actions.
-    package var process: ProcessFacts?
+    package var process: ProcessDetails?
     /// Whether the attempt was interrupted by a shutdown, and so does not count.
     package var isInterrupted = false
     /// Whether the action itself did not classify the failure: an unknown exit status, termination by a signal, a
@@ -74,7 +74,7 @@ package struct Outcome: Sendable, Hashable {
 }
 
 /// The stored data of a program that ran for an attempt.
-package struct ProcessFacts: Sendable, Hashable {
+package struct ProcessDetails: Sendable, Hashable {
     /// The exit status; nil if it did not exit normally.
     package var status: Int32?
     /// The signal that terminated it.

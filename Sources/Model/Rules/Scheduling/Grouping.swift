@@ -19,7 +19,7 @@ package struct Grouping: Sendable, Hashable {
 
     package init(key: Template, required: [Kind]) { (self.key, self.required) = (key, required) }
 
-    package func key(of path: PathBytes) -> [UInt8] { key.expanded(with: PlaceholderFacts(name: path)) }
+    package func key(of path: PathBytes) -> [UInt8] { key.expanded(with: PlaceholderValues(name: path)) }
 
     /// Whether a name could have the key: a quick test, because a directory may contain very many names.
     package func mayBelong(_ name: PathBytes, to key: [UInt8]) -> Bool {

@@ -15,7 +15,7 @@ package struct Readiness: Sendable, Hashable {
 
     /// Returns the marker file of a path; nil if none is required.
     package func marker(of path: PathBytes) -> PathBytes? {
-        doneFile.map { path.parent.appending($0.expanded(with: PlaceholderFacts(name: path))).normalized }
+        doneFile.map { path.parent.appending($0.expanded(with: PlaceholderValues(name: path))).normalized }
     }
 
     /// Whether the path could be a marker file, by its last name alone.
@@ -80,7 +80,7 @@ package struct Readiness: Sendable, Hashable {
     }
 }
 
-extension PlaceholderFacts {
+extension PlaceholderValues {
     /// Creates facts that depend on the name alone.
     init(name path: PathBytes) {
         let event = FileEvent(

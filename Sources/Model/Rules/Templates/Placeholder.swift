@@ -81,7 +81,7 @@ package enum Placeholder: Sendable, Hashable {
 }
 
 /// The values of placeholders.
-package struct PlaceholderFacts: Sendable {
+package struct PlaceholderValues: Sendable {
     package var event: FileEvent
     package var rule: String
     package var job: String

@@ -18,7 +18,7 @@ extension Template {
     ///   - facts: The values of the placeholders.
     ///   - directory: The directory that relative paths are relative to.
     /// - Returns: An absolute path.
-    package func confinedPath(with facts: PlaceholderFacts, in directory: PathBytes) -> PathBytes? {
+    package func confinedPath(with facts: PlaceholderValues, in directory: PathBytes) -> PathBytes? {
         var path: [UInt8] = []
         var name: [UInt8] = []
         var isGiven = false

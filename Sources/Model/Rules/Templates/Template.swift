@@ -86,7 +86,7 @@ package struct Template: Sendable, Hashable {
     ///   - facts: The values of the placeholders.
     ///   - encoding: The encoding that is applied to each value first.
     /// - Returns: The bytes.
-    package func expanded(with facts: PlaceholderFacts, encoding: ([UInt8]) -> [UInt8] = { $0 }) -> [UInt8] {
+    package func expanded(with facts: PlaceholderValues, encoding: ([UInt8]) -> [UInt8] = { $0 }) -> [UInt8] {
         var bytes: [UInt8] = []
         var captures: [Range<Int>] = []
         for part in parts {
