@@ -333,11 +333,10 @@ struct EngineEventTests {
                     index.change { $0[event.path] = nil }
                     return Outcome(.succeeded)
                 }
+                if let from = event.from { index.change { $0[from] = nil } }
+                // Removed since: its deletion is another event.
                 guard let content = TestFile.read(event.path) else { return Outcome(.skipped) }
-                index.change { index in
-                    if let from = event.from { index[from] = nil }
-                    index[event.path] = content
-                }
+                index.change { $0[event.path] = content }
                 return Outcome(.succeeded)
             }
 
