@@ -11,10 +11,10 @@ echo more >>Downloads/notes.txt
 said 'notes.txt'
 finish
 
-#: before # One line for each picture that is complete.
+#: before # One line for each complete image.
 mkdir in
 
-#: after # One line for each picture that is complete.
+#: after # One line for each complete image.
 echo a >in/a.jpg
 said 'in/a.jpg$'
 finish
