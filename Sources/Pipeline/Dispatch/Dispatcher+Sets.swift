@@ -34,7 +34,7 @@ extension Dispatcher {
         let job = DueJob(
             event: event, hasStartedBefore: hasStarted, isInterrupted: candidate.retried?.isInterrupted ?? false)
         guard mayRun(candidate, job, state, &reconciler, at: time) else { return [] }
-        if !hasStarted, let (waiting, pause) = sets.obstacle(to: members, of: event, state, group, jobs, reconciler) {
+        if !hasStarted, let (waiting, pause) = sets.obstacle(to: members, of: event, state, group, jobs, &reconciler) {
             let gate = state.rule.groupGate(of: event.path)
             let wait = GateWait(gate: gate, until: pause.map { time.now + $0 }, waiting: waiting)
             hold(candidate, wait, state, &reconciler)

@@ -15,7 +15,7 @@ struct FileSets {
     struct Member {
         let path: PathBytes
         let root: PathBytes
-        let snapshot: Snapshot
+        var snapshot: Snapshot
 
         /// Returns the event that offers the file although it has not changed.
         func event(_ kind: EventKind, _ time: Timestamp, origin: FileEvents.EventOrigin) -> FileEvent {
@@ -55,8 +55,9 @@ struct FileSets {
         let key = group.key(of: event.path)
         let files = WatchedPaths(roots: rule.roots + [event.root], in: jobs.host.fileSystem)
         if listings[directory] == nil { listings[directory] = (try? files.names(in: directory)) ?? [] }
-        // The event's own file may be briefly absent.
-        let own = Member(path: event.path, root: event.root, snapshot: event.snapshot)
+        // The event's own file may be briefly absent. A move shows the file as the action knows it.
+        var own = Member(path: event.path, root: event.root, snapshot: event.snapshot)
+        if event.kind == .moved, case .present(let now) = files.inspect(at: event.path) { own.snapshot = now }
         let others = (listings[directory] ?? []).compactMap { name -> Member? in
             let path = directory.appending(name.bytes)
             guard path != event.path, group.mayBelong(name, to: key), group.key(of: path) == key,
@@ -82,7 +83,7 @@ struct FileSets {
     /// Without a pause, the next file of the set wakes it.
     func obstacle(
         to members: [Member], of event: FileEvent, _ state: RuleState, _ group: Grouping, _ jobs: borrowing JobRegistry,
-        _ reconciler: borrowing Reconciler
+        _ reconciler: inout Reconciler
     ) -> (Waiting, pause: Duration?)? {
         let age = jobs.host.clock.time().since(event.time)
         let missing = group.missing(in: members.map(\.path))

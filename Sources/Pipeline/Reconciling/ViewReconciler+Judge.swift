@@ -308,9 +308,15 @@ extension ViewReconciler {
     }
 
     /// Whether a file has settled in its current state: it is due, or the action has received it.
-    package func hasSettled(_ path: PathBytes, _ snapshot: Snapshot) -> Bool {
+    ///
+    /// A due file that has changed since, as when it gets another name, settles again.
+    package mutating func hasSettled(_ path: PathBytes, _ snapshot: Snapshot) -> Bool {
         guard !isDirty(path) else { return false }
-        if let entry = due[path] { return entry.settled == DueTable.Stamp(snapshot) }
+        if let entry = due[path] {
+            let isAsSettled = entry.settled == DueTable.Stamp(snapshot)
+            if !isAsSettled { resettle(path) }
+            return isAsSettled
+        }
         let known = offers.offer(at: path)?.offered ?? row(path).handled
         return known.map { $0.hasSameContent(as: snapshot) } ?? false
     }

@@ -18,6 +18,14 @@ enum FeatureCases {
         ScriptedCase(
             "reload while its action runs", "create a, start a, reload, write a, settle, run, ok",
             gives: "created a, modified a"),
+        ScriptedCase(
+            "a set of which one file was moved and changed",
+            "create y/a.x, link y/a.x b.x, crash, rename b.x a.y, write a.y, rename a.y y/a.y",
+            gives: "modified y/a.x, moved b.x>y/a.y, modified y/a.x, modified y/a.y"
+        ) {
+            $0.group = ["*.x", "*.y"]
+            $0.catchUp = false
+        },
         ScriptedCase("cooldown", "new a, write a, settle, lease, write a", gives: "created a, modified a") {
             $0.cooldown = .seconds(1)
         },
