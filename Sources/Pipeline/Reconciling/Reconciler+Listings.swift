@@ -15,6 +15,9 @@ extension Reconciler {
             shared.dirty.scans.setListed(root)
             shared.unlisted.remove(root)
             wakeIfListed()
+        case .rescanned:
+            // A name may have been removed after the other roots, but before its own root, was listed.
+            for view in views.indices where views[view].view.roots.count > 1 { views[view].compareLinked() }
         case .overflow, .overflowAgain:
             for view in shared.active { views[view].markMissedHints() }
             if case .overflow = report { freezeLifecycle(.overflow) }

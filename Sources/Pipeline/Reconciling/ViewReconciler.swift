@@ -362,9 +362,20 @@ package struct ViewReconciler {
         markDirty(event.path, .attributes, .live)
     }
 
+    /// Marks files that had several names as dirty if they differ from the disk.
+    mutating func compareLinked() {
+        var identities: [FileIdentity] = []
+        for root in view.roots {
+            shared.ledger.visit(view.id, inside: root) { _, row in
+                if let handled = row.handled, handled.links > 1 { identities.append(handled.identity) }
+            }
+        }
+        markOtherNames(nil, identities)
+    }
+
     /// Marks the other names of files as dirty if they differ from the disk; the kernel hints only the name that was
     /// used.
-    mutating func markOtherNames(_ path: PathBytes, _ identities: [FileIdentity]) {
+    mutating func markOtherNames(_ path: PathBytes?, _ identities: [FileIdentity]) {
         for identity in Set(identities) where shared.applies(.names) {
             for other in shared.ledger.paths(of: view.id, handling: identity)
             where other != path && due[other] == nil && !isDirty(other) {

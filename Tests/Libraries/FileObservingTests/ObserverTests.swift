@@ -14,8 +14,12 @@ struct ObserverTests {
         let clock = ManualClock()
         let observer: FileObserver
 
-        init(_ root: PathBytes, _ change: (inout ObservationOptions) -> Void = { _ in }) throws {
+        init(
+            _ root: PathBytes, below directories: [PathBytes] = [],
+            _ change: (inout ObservationOptions) -> Void = { _ in }
+        ) throws {
             self.root = root
+            let roots = directories.isEmpty ? [root] : directories.map { root.appending($0.bytes) }
             var options = ObservationOptions()
             options.source = source
             options.clock = .manual(clock)
@@ -23,7 +27,7 @@ struct ObserverTests {
             options.waitsForWriters = false
             options.events = .differences
             change(&options)
-            observer = try FileObserver(roots: [root], options: options)
+            observer = try FileObserver(roots: roots, options: options)
         }
 
         /// Lets every hinted path settle.
@@ -233,6 +237,30 @@ struct ObserverTests {
                     "modified changed 2", "deleted gone 1", "moved elsewhere 1", "created new 1",
                 ])
             #expect(told.allSatisfy { $0.origin == .scan })
+        }
+    }
+
+    @Test func `a name that is removed between the listings of two roots is no longer counted`() async throws {
+        try await withTemporaryDirectory { root in
+            let (one, two) = (root.appending("one"), root.appending("two"))
+            for directory in [one, two] { TestFile.makeDirectory(directory) }
+            let (name, other) = (one.appending("a"), two.appending("b"))
+            let driven = try Driven(root, below: ["one", "two"])
+            var events = driven.observer.events.makeAsyncIterator()
+            driven.source.list()
+            driven.write("one/a", "1")
+            await driven.settle()
+            #expect(try await events.next()?.snapshot.links == 1)
+            #expect(name.withCString { name in other.withCString { link(name, $0) } } == 0)
+            driven.source.tell(.overflow, .listing(one, .rescan), .listed(one, .rescan))
+            await driven.settle()
+            #expect(try await events.next()?.snapshot.links == 2)
+            await driven.settle()
+            _ = other.withCString { unlink($0) }
+            driven.source.tell(.listing(two, .rescan), .listed(two, .rescan), .rescanned)
+            driven.source.hint(other, .vanished)
+            await driven.settle()
+            #expect(try await events.next()?.snapshot.links == 1)
         }
     }
 
