@@ -86,10 +86,8 @@ final class LedgerActionRunner {
     // MARK: Actions
 
     func offer(_ activity: Activity) -> Offer? {
-        let view = activity.view
-        let offers =
-            activity.isFrozen ? program.mirrors[view].frozen : program.reconciler?.views[view].sortedOffers ?? []
-        return offers.first { $0.number == activity.offer }
+        if activity.isFrozen { return program.mirrors[activity.view].frozen.first { $0.number == activity.offer } }
+        return program.reconciler?.views[activity.view].sortedOffers.first { $0.number == activity.offer }
     }
 
     func index(_ stage: ActionStage, _ path: PathBytes?) -> Int? {
@@ -104,11 +102,10 @@ final class LedgerActionRunner {
                 let candidate = program.reconciler?.views[view].nextCandidate(at: now)
             {
                 guard path == nil || candidate.event.path == path else {
-                    program.reconciler?.views[candidate.view].hold(
-                        candidate, for: .init("only"), until: now + .milliseconds(1))
+                    program.reconciler?.views[view].hold(candidate, for: .init("only"), until: now + .milliseconds(1))
                     continue
                 }
-                guard let offer = program.reconciler?.views[candidate.view].lease(candidate) else { continue }
+                guard let offer = program.reconciler?.views[view].lease(candidate) else { continue }
                 program.trace?(
                     "  lease \(offer.number) \(offer.event.kind) \(world.name(of: offer.path)) attempt \(offer.attempt)"
                 )
@@ -129,11 +126,9 @@ final class LedgerActionRunner {
 
     func begin(_ index: Int) {
         let activity = activities[index]
-        if activity.isFrozen {
+        if activity.isFrozen || start(activity) {
             activities[index].stage = .started
-        } else if start(activity) {
-            activities[index].stage = .started
-            if rules[activity.view].isRemote {
+            if !activity.isFrozen, rules[activity.view].isRemote {
                 program.reconciler?.views[activity.view].update(activity.offer) { $0.isSent = true }
             }
         } else {
@@ -390,8 +385,7 @@ final class LedgerActionRunner {
 
     /// Stops the actions whose files have changed.
     func stopOvertaken() {
-        let overtaken = program.reconciler?.shared.overtaken ?? []
-        guard !overtaken.isEmpty else { return }
+        guard let overtaken = program.reconciler?.shared.overtaken, !overtaken.isEmpty else { return }
         program.reconciler?.shared.overtaken = []
         for (view, number) in overtaken {
             program.trace?("  stop \(number)")
