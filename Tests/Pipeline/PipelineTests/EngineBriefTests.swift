@@ -86,7 +86,7 @@ struct EngineBriefTests {
                     return invocations.map { _ in outcome }
                 })
             for name in Self.names { TestFile.write(tree.path("in/\(name)"), "y") }
-            #expect(Deadline.wait { run.signs == ["r slowed after 5: the disk is full"] })
+            #expect(Deadline.wait { run.notices == ["r slowed after 5: the disk is full"] })
             let failed = run.attempts.filter { $0.state == .pending }
             #expect(failed.count <= 8 + 1, "\(failed.count)")
             // The failed files are not retried all at the same time.

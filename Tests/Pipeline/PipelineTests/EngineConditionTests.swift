@@ -26,7 +26,7 @@ struct EngineConditionTests {
             TestFile.write(tree.path("in/a"), "12345")
             #expect(run.ended(2))
             run.stop()
-            #expect(run.told == ["r created b", "r modified a"])
+            #expect(run.received == ["r created b", "r modified a"])
             #expect(run.attempts.count == 2)
         }
     }
@@ -40,7 +40,7 @@ struct EngineConditionTests {
             TestFile.write(tree.path("in/a"), "%PDF-1.4\n")
             #expect(run.ended(2))
             run.stop()
-            #expect(run.told == ["r modified a"])
+            #expect(run.received == ["r modified a"])
             #expect(run.attempts.map(\.state) == [.skipped, .succeeded])
             #expect(run.attempts.first?.outcome.code == "where")
             #expect(run.attempts.first?.outcome.message == "mime is 'text/plain', expected 'application/pdf'")
@@ -64,13 +64,13 @@ struct EngineConditionTests {
             TestFile.write(tree.path("in/b"), "words")
             // The first two rules check both files.
             #expect(run.ended(6))
-            #expect(run.told.sorted() == ["image created a", "one created b", "two created b"])
+            #expect(run.received.sorted() == ["image created a", "one created b", "two created b"])
             TestFile.removeTree(tree.path("in/a"))
             TestFile.removeTree(tree.path("in/b"))
             #expect(Deadline.wait { run.calls.count >= 6 })
             #expect(run.isIdle)
             run.stop()
-            #expect(run.told.dropFirst(3).sorted() == ["image deleted a", "one deleted b", "two deleted b"])
+            #expect(run.received.dropFirst(3).sorted() == ["image deleted a", "one deleted b", "two deleted b"])
         }
     }
 
@@ -87,7 +87,7 @@ struct EngineConditionTests {
             TestFile.write(tree.path("in/c"), "%PDF-1.4\n")
             #expect(run.ended(3))
             run.stop()
-            #expect(Set(run.told) == ["r created a", "r created c"])
+            #expect(Set(run.received) == ["r created a", "r created c"])
             #expect(run.attempts.map(\.state).filter { $0 == .skipped }.count == 1)
         }
     }
@@ -97,19 +97,19 @@ struct EngineConditionTests {
             TestFile.makeDirectory(tree.path("in"))
             let path = tree.path("in/a")
             TestFile.write(path, "words")
-            let told = Mutex<[PathBytes]>([])
+            let received = Mutex<[PathBytes]>([])
             let run = ApplyRun(
                 .sample("r", [tree.path("in/*")]).with { $0.condition = Self.pdf }, limit: 1,
                 store: DiskStore.inMemory(),
                 perform: { _, invocations in
                     invocations.map { invocation in
-                        told.withLock { $0.append(invocation.job.event.path) }
+                        received.withLock { $0.append(invocation.job.event.path) }
                         return Outcome(.succeeded)
                     }
                 }, log: .silent, report: { _ in })
             let id = JobID(now: Timestamp(seconds: 1_000, nanoseconds: 0))
             #expect(run.run([JobRequest(id: id, rule: "r", path: path)]).open.isEmpty)
-            #expect(told.withLock { $0 } == [path])
+            #expect(received.withLock { $0 } == [path])
         }
     }
 

@@ -25,7 +25,7 @@ struct EngineContentTests {
                 #expect(run.ended(number + 1))
             }
             run.stop()
-            #expect(run.told == ["r created a", "r modified a", "r modified a"])
+            #expect(run.received == ["r created a", "r modified a", "r modified a"])
             #expect(run.attempts.map(\.state) == [.succeeded, .skipped, .succeeded, .skipped, .succeeded])
             #expect(run.attempts[1].outcome.code == "same-content")
         }
@@ -66,7 +66,7 @@ struct EngineContentTests {
             TestFile.write(tree.path("in/b"), "x")
             #expect(run.ended(3))
             run.stop()
-            #expect(run.told == ["r created a", "r moved b from a"])
+            #expect(run.received == ["r created a", "r moved b from a"])
             #expect(run.attempts.last?.outcome.code == "same-content")
         }
     }
@@ -107,7 +107,7 @@ struct EngineContentTests {
             TestFile.write(tree.path("in/last"), "x")
             #expect(run.ended(2))
             run.stop()
-            #expect(run.told == ["r created a", "r created last"])
+            #expect(run.received == ["r created a", "r created last"])
         }
     }
 
@@ -128,7 +128,7 @@ struct EngineContentTests {
             #expect(Deadline.wait { run.counts.failed == 1 && run.counts.running == 0 })
             // Other paths of the rule continue.
             TestFile.write(tree.path("in/b"), "x")
-            #expect(Deadline.wait { run.told.contains("r created b") })
+            #expect(Deadline.wait { run.received.contains("r created b") })
             // A change by another process waits until the pause is over.
             TestFile.write(tree.path("in/a"), "somebody else")
             #expect(run.isDue(tree.path("in/a")))
@@ -213,7 +213,7 @@ struct EngineContentTests {
             gate.open()
             #expect(run.ended(3))
             run.stop()
-            #expect(run.told == ["r created first", "r moved c from b", "r modified c"])
+            #expect(run.received == ["r created first", "r moved c from b", "r modified c"])
             #expect(run.calls.last?.size == 6)
         }
     }
@@ -227,7 +227,7 @@ struct EngineContentTests {
             TestFile.write(tree.path("deep/er/in/a"), "x")
             #expect(run.ended(1))
             run.stop()
-            #expect(run.told == ["r created a"])
+            #expect(run.received == ["r created a"])
         }
     }
 
@@ -271,7 +271,7 @@ struct EngineContentTests {
             EngineEventTests.move(tree.path("away"), tree.path("in"))
             #expect(run.ended(2))
             run.stop()
-            #expect(run.told == ["r root_gone in", "r root_back in"])
+            #expect(run.received == ["r root_gone in", "r root_back in"])
             #expect(run.attempts.allSatisfy { $0.state == .succeeded })
         }
     }

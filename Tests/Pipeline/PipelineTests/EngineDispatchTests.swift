@@ -205,7 +205,7 @@ struct EngineDispatchTests {
             TestFile.write(tree.path("in/last"), "x")
             #expect(run.ended(3))
             run.stop()
-            #expect(run.told == ["r created first", "r created a", "r created last"])
+            #expect(run.received == ["r created first", "r created a", "r created last"])
             #expect(run.calls[1].size == 5)
         }
     }

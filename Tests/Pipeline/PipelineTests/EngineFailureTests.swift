@@ -15,9 +15,9 @@ import Testing
 struct EngineFailureTests {
     static func action(_ name: String, events: EventMask? = nil, isProgram: Bool = false) -> Action {
         let reference = HandlerReference(name: name, location: isProgram ? "/plugins/x" : nil)
-        let place = SourcePosition(file: "rules.yaml", line: 1, column: 1)
+        let location = SourcePosition(file: "rules.yaml", line: 1, column: 1)
         return Action(
-            .use(reference, with: .object([:])), location: place, events: events,
+            .use(reference, with: .object([:])), location: location, events: events,
             traits: isProgram ? [] : .ofHandler(name)
         )
     }
@@ -153,7 +153,7 @@ struct EngineFailureTests {
             TestFile.write(tree.path("in/last"), "x")
             #expect(run.ended(2))
             run.stop()
-            #expect(run.told == ["r created a", "r created a", "r created last"])
+            #expect(run.received == ["r created a", "r created a", "r created last"])
         }
     }
 
@@ -232,7 +232,7 @@ struct EngineFailureTests {
                 return Outcome(.retry, "down")
             }
             for number in 0..<50 { TestFile.write(tree.path("in/\(number)"), "x") }
-            #expect(Deadline.wait { run.signs == ["r slowed after 5: down"] })
+            #expect(Deadline.wait { run.notices == ["r slowed after 5: down"] })
             // Five different files have to fail, and the first ones may be retried before the others have settled.
             let before = run.calls.count { $0.rule == "r" }
             TestFile.write(tree.path("other/a"), "x")
@@ -243,7 +243,7 @@ struct EngineFailureTests {
             isUp.change { $0 = true }
             #expect(Deadline.wait { run.counts.succeeded == 51 })
             #expect(run.stop()?.failed == 0)
-            #expect(run.signs == ["r slowed after 5: down", "r recovered"])
+            #expect(run.notices == ["r slowed after 5: down", "r recovered"])
         }
     }
 
@@ -259,7 +259,7 @@ struct EngineFailureTests {
             TestFile.write(tree.path("in/good"), "x")
             #expect(run.ended(13))
             #expect(ContinuousClock.now - start < .seconds(20))
-            #expect(run.signs.isEmpty)
+            #expect(run.notices.isEmpty)
             run.stop()
         }
     }
@@ -275,11 +275,11 @@ struct EngineFailureTests {
                 let names = number.isMultiple(of: 3) ? ["good\(number)", "bad\(number)"] : ["bad\(number)"]
                 for name in names {
                     TestFile.write(tree.path("in/\(name)"), "x")
-                    #expect(Deadline.wait { run.told.contains("r created \(name)") })
+                    #expect(Deadline.wait { run.received.contains("r created \(name)") })
                 }
             }
             #expect(Deadline.wait { run.counts.failed == 12 })
-            #expect(run.signs.isEmpty, "\(run.signs)")
+            #expect(run.notices.isEmpty, "\(run.notices)")
             run.stop()
         }
     }
@@ -293,7 +293,7 @@ struct EngineFailureTests {
                 TestFile.write(tree.path("in/a"), String(repeating: "x", count: count))
                 #expect(run.ended(count))
             }
-            #expect(run.signs.isEmpty, "\(run.signs)")
+            #expect(run.notices.isEmpty, "\(run.notices)")
             run.stop()
         }
     }
@@ -307,7 +307,7 @@ struct EngineFailureTests {
                 Outcome(.retry)
             }
             #expect(run.end()?.failed == 40)
-            #expect(run.signs.isEmpty)
+            #expect(run.notices.isEmpty)
             #expect(ContinuousClock.now - start < .seconds(15))
         }
     }

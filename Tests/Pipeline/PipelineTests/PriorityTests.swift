@@ -79,7 +79,7 @@ struct PriorityTests {
             TestFile.write(root.appending("a.txt"), [1])
             #expect(run.ended(2))
             run.stop()
-            #expect(run.told == ["all created a.txt", "pdf created a.pdf"])
+            #expect(run.received == ["all created a.txt", "pdf created a.pdf"])
         }
     }
 }

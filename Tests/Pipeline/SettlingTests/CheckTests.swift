@@ -77,15 +77,15 @@ struct CheckTests {
             #expect(check(tree.path("a"), policy) == .wait(.seconds(1), sample: nil, isHeld: true))
             close(writer)
             let root = tree.root
-            let folder = Deadline.poll {
-                if case .finished(let folder, isForced: false) = check(root.appending("a"), policy) {
-                    folder
+            let directory = Deadline.poll {
+                if case .finished(let directory, isForced: false) = check(root.appending("a"), policy) {
+                    directory
                 } else {
                     nil
                 }
             }
-            #expect(folder?.type == .directory)
-            #expect(folder?.digest?.count == 16)
+            #expect(directory?.type == .directory)
+            #expect(directory?.digest?.count == 16)
         }
     }
 

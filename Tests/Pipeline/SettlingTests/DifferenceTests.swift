@@ -68,10 +68,10 @@ struct DifferenceTests {
     }
 
     @Test func `S34 a folder that is one unit has the content of what is below`() {
-        func folder(_ digest: [UInt8]?) -> Snapshot { .file(type: .directory, digest: digest) }
-        #expect(difference(folder([1]), folder([2])).content == ["overwritten"])
-        #expect(difference(folder([1]), folder([1])).isEmpty)
-        #expect(difference(folder(nil), folder([1])).isEmpty)
+        func directory(_ digest: [UInt8]?) -> Snapshot { .file(type: .directory, digest: digest) }
+        #expect(difference(directory([1]), directory([2])).content == ["overwritten"])
+        #expect(difference(directory([1]), directory([1])).isEmpty)
+        #expect(difference(directory(nil), directory([1])).isEmpty)
     }
 
     @Test func `S06 extended attributes that are added, removed and set are named`() {

@@ -8,7 +8,7 @@ struct TreeProbeTests {
     /// Returns the tree when it is at rest; a process that another test starts briefly has copies of all descriptors.
     private func rested(_ root: PathBytes) -> TreeMetadata? {
         Deadline.poll {
-            if case .resting(let facts) = KernelFileSystem().tree(at: DiskProbe.Location(root)) { facts } else { nil }
+            if case .resting(let tree) = KernelFileSystem().tree(at: DiskProbe.Location(root)) { tree } else { nil }
         }
     }
 
@@ -17,12 +17,12 @@ struct TreeProbeTests {
             TestFile.write(tree.path("a"), "123")
             TestFile.write(tree.path("b/c/d"), "45")
             _ = tree.path("b/link").withCString { symlink("/etc/passwd", $0) }
-            let facts = try #require(rested(tree.root))
-            #expect(facts.entries == 5)
-            #expect(facts.size == 5)
-            #expect(facts.fingerprint.count == 16)
-            #expect(!facts.isUncertain)
-            #expect(facts.changed <= DiskProbe.now())
+            let metadata = try #require(rested(tree.root))
+            #expect(metadata.entries == 5)
+            #expect(metadata.size == 5)
+            #expect(metadata.fingerprint.count == 16)
+            #expect(!metadata.isUncertain)
+            #expect(metadata.changed <= DiskProbe.now())
         }
     }
 
@@ -118,10 +118,10 @@ struct TreeProbeTests {
             TestFile.makeDirectory(tree.path("in/closed"))
             _ = tree.path("in/closed").withCString { chmod($0, 0) }
             if geteuid() == 0 { precondition(seteuid(65_534) == 0) }
-            guard case .resting(let facts) = KernelFileSystem().tree(at: DiskProbe.Location(tree.path("in"))) else {
+            guard case .resting(let metadata) = KernelFileSystem().tree(at: DiskProbe.Location(tree.path("in"))) else {
                 preconditionFailure()
             }
-            precondition(facts.isUncertain && facts.entries == 2)
+            precondition(metadata.isUncertain && metadata.entries == 2)
             precondition(
                 KernelFileSystem().tree(at: DiskProbe.Location(tree.path("in/closed"))) == .unreadable(errno: EACCES))
             if getuid() == 0 { precondition(seteuid(0) == 0) }

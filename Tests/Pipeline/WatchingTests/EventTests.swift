@@ -51,7 +51,7 @@ struct EventTests {
         }
     }
 
-    @Test func `S01: a file without a name is not told until it is linked`() throws {
+    @Test func `S01: a file without a name is not hinted until it is linked`() throws {
         try withTempTree { tree in
             let watched = try Watched([tree.root])
             #expect(watched.wait(\.isReady))
@@ -207,11 +207,11 @@ struct LifeTests {
             defer { watcher.stop() }
             #expect(Deadline.wait { queue.isFull })
             TestFile.write(root.appending("marker"), "x")
-            var told: Set<PathBytes> = []
+            var hinted: Set<PathBytes> = []
             #expect(
                 Deadline.wait {
-                    told.formUnion(queue.take().hints.filter { $0.origin == .live }.map(\.path))
-                    return told.contains(root.appending("marker"))
+                    hinted.formUnion(queue.take().hints.filter { $0.origin == .live }.map(\.path))
+                    return hinted.contains(root.appending("marker"))
                 })
         }
     }

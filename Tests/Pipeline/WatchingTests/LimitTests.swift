@@ -118,8 +118,8 @@ struct LimitTests {
             #expect(hints.wait(for: "report rescanned"))
             #expect(hints.count("report overflow") == 1)
             #expect(hints.count("report rescanned") == 1)
-            let told = Set(hints.program.lines.compactMap { $0.split(separator: " ").last.map(String.init) })
-            let lost = (0..<9_000).filter { !told.contains("\(root)/file\($0)") }
+            let hinted = Set(hints.program.lines.compactMap { $0.split(separator: " ").last.map(String.init) })
+            let lost = (0..<9_000).filter { !hinted.contains("\(root)/file\($0)") }
             #expect(lost.isEmpty)
             #expect(hints.program.lines.contains("hint rescan subtree \(root)"))
         }

@@ -57,7 +57,7 @@ struct PollingTests {
         }
     }
 
-    @Test func `S55: what did not change is not told`() throws {
+    @Test func `S55: what did not change is not changes`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             for number in 0..<50 { TestFile.write(root.appending("sub/file\(number)"), "x") }
@@ -151,29 +151,29 @@ struct PollingTests {
     }
 
     @Test func `snapshots of a directory differ by name, content and attributes`() {
-        func folder(_ entries: [(String, size: UInt64, mode: UInt32, inode: UInt64)]) -> PolledDirectory {
-            var folder = PolledDirectory()
+        func directory(_ entries: [(String, size: UInt64, mode: UInt32, inode: UInt64)]) -> PolledDirectory {
+            var directory = PolledDirectory()
             for entry in entries {
                 var status = cal_stat()
                 status.size = entry.size
                 status.mode = entry.mode
                 status.inode = entry.inode
-                Array(entry.0.utf8).withUnsafeBytes { folder.add($0, status) }
+                Array(entry.0.utf8).withUnsafeBytes { directory.add($0, status) }
             }
-            folder.seal()
-            return folder
+            directory.seal()
+            return directory
         }
         let file = UInt32(S_IFREG)
-        let before = folder([
+        let before = directory([
             ("b", 1, file, 2), ("a", 1, file, 1), ("c", 1, file, 3), ("d", 1, file, 4), ("ab", 1, file, 5),
         ])
-        let after = folder([
+        let after = directory([
             ("ab", 1, file, 5), ("c", 2, file, 3), ("b", 1, file | 1, 2), ("d", 1, file, 9), ("e", 1, file, 6),
         ])
-        var told: [String: PolledDirectory.Change] = [:]
-        after.changes(since: before) { name, _, change in told[String(decoding: name, as: UTF8.self)] = change }
+        var changes: [String: PolledDirectory.Change] = [:]
+        after.changes(since: before) { name, _, change in changes[String(decoding: name, as: UTF8.self)] = change }
         #expect(
-            told == [
+            changes == [
                 "a": .vanished, "b": .attributes, "c": .written, "d": .replaced(wasDirectory: false), "e": .appeared,
             ])
         after.changes(since: after) { _, _, _ in Issue.record("a folder does not differ from itself") }

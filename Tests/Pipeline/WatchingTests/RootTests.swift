@@ -38,9 +38,9 @@ struct RootTests {
             Machine.move(tree.path("next"), root)
             #expect(watched.wait { $0.hints[root.appending("file")] != nil })
             #expect(watched.wait { $0.reports.contains(.listed(root, .live)) })
-            let told = watched.reports
-            let missing = try #require(told.firstIndex { if case .rootMissing = $0 { true } else { false } })
-            let appeared = try #require(told.firstIndex(of: .rootAppeared(root)))
+            let reports = watched.reports
+            let missing = try #require(reports.firstIndex { if case .rootMissing = $0 { true } else { false } })
+            let appeared = try #require(reports.firstIndex(of: .rootAppeared(root)))
             #expect(missing < appeared)
         }
     }
