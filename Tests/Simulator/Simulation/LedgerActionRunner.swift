@@ -60,7 +60,7 @@ final class LedgerActionRunner {
         for view in views.indices
         where program.reconciler?.shared.active.contains(view) == program.reconciler?.views[view].isIdle {
             program.record(
-                fault: "\(rules[view].name): the view is active without work, or has work and is not active")
+                failure: "\(rules[view].name): the view is active without work, or has work and is not active")
         }
         program.reconciler?.shared.dueChanges = [:]
         for report in program.reconciler?.shared.reports ?? [] {
@@ -114,7 +114,7 @@ final class LedgerActionRunner {
                 program.reconciler?.views[view].update(offer.number) { [self] in
                     $0.mayRemoveInput = step(view, $0) == .take
                 }
-                if program.fault == nil { program.fault = LedgerCheck(self).wrong(view, offer) }
+                if program.failure == nil { program.failure = LedgerCheck(self).wrong(view, offer) }
                 program.mirrors[view].named.formUnion(offer.paths)
             }
         }
@@ -191,7 +191,7 @@ final class LedgerActionRunner {
             if let from = event.from { program.mirrors[view].trees[from] = nil }
             program.mirrors[view].trees[path] = event.kind == .deleted ? nil : world.tree(path)
         }
-        if rules[view].follows { program.record(fault: program.mirrors[view].recordText(offer, in: world)) }
+        if rules[view].follows { program.record(failure: program.mirrors[view].recordText(offer, in: world)) }
         let content = world.content(path)
         switch event.kind {
         case .deleted: program.mirrors[view].contents[path] = nil
@@ -322,7 +322,7 @@ final class LedgerActionRunner {
             var row = Offer(number: Self.firstRow + rows, event: event)
             row.isUncertain = isUncertain
             if !views[view].mask.takes(event.kind, changed: event.changed) {
-                program.record(fault: "\(event.kind) \(world.name(of: event.path)) is not in the mask")
+                program.record(failure: "\(event.kind) \(world.name(of: event.path)) is not in the mask")
             }
             if event.kind.isDifference {
                 recordSuccess(view, row)
