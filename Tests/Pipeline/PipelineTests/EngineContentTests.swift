@@ -31,7 +31,7 @@ struct EngineContentTests {
         }
     }
 
-    @Test func `S02 content that was not handled is no content to compare with`() {
+    @Test func `S02 content that was not handled is not compared`() {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
             let policy = RetryPolicy(attempts: 3, delay: .milliseconds(20), maximumDelay: .milliseconds(20))
@@ -162,7 +162,7 @@ struct EngineContentTests {
 
     // MARK: Appended text
 
-    @Test func `S38 text that an action failed at comes again, in order and whole`() {
+    @Test func `S38 text for which an action failed is reported again, in order and complete`() {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
             let policy = RetryPolicy(attempts: 9, delay: .milliseconds(5), maximumDelay: .milliseconds(5))
@@ -196,7 +196,7 @@ struct EngineContentTests {
 
     // MARK: Moves
 
-    @Test func `S04 a file that changed and was moved before anyone was told is moved, then modified`() {
+    @Test func `S04 a file that changed and moved before the change was reported is moved, then modified`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/b"), "x")
             let gate = Gate()
@@ -220,7 +220,7 @@ struct EngineContentTests {
 
     // MARK: Roots
 
-    @Test func `S19 a root that is to be made is there before the watching begins`() {
+    @Test func `S19 a root that is to be created exists before the first watch`() {
         withTempTree { tree in
             let rule = Rule.sample("r", [tree.path("deep/er/in/*")]).with { $0.missing = .create }
             let run = EngineRun([rule])
@@ -231,7 +231,7 @@ struct EngineContentTests {
         }
     }
 
-    @Test func `S19 S20 a root that is missing, or can't be made, ends the start and says where`() {
+    @Test func `S19 S20 a root that is missing, or cannot be created, fails the start with its path`() {
         withTempTree { tree in
             TestFile.write(tree.path("file"), "x")
             let root = tree.root
@@ -262,7 +262,7 @@ struct EngineContentTests {
         }
     }
 
-    @Test func `S19 events of a root that is gone reach the action`() {
+    @Test func `S19 events of a missing root reach the action`() {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
             let run = EngineRun([.sample("r", [tree.path("in/*")], events: [.rootGone, .rootBack])])

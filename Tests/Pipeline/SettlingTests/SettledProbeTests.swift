@@ -78,7 +78,7 @@ struct SettledProbeTests {
         #expect(seen.end == nil)
     }
 
-    @Test func `S30 rounds come on top of what is proven`() {
+    @Test func `S30 rounds are required in addition to the proof`() {
         let policy = SettlePolicy(stable: .init(every: .milliseconds(200), rounds: 3))
         for writers in [DiskProbe.Holders.nobody, .unknown] {
             let seen = pauses(Array(repeating: .file(), count: 9), writers: writers, policy: policy)
@@ -87,7 +87,7 @@ struct SettledProbeTests {
         }
     }
 
-    @Test func `S30 an inspection that differs starts the rounds anew`() {
+    @Test func `S30 an inspection that differs restarts the rounds`() {
         let policy = SettlePolicy(stable: .init(every: .milliseconds(200), rounds: 2))
         let snapshots = [Snapshot.file(size: 1), .file(size: 1), .file(size: 2), .file(size: 2), .file(size: 2)]
         let seen = pauses(snapshots, writers: nil, policy: policy)
@@ -95,7 +95,7 @@ struct SettledProbeTests {
         #expect(seen.end == .finished(.file(size: 2), isForced: false))
     }
 
-    @Test func `S30 a writer starts the rounds anew`() {
+    @Test func `S30 a writer restarts the rounds`() {
         let policy = SettlePolicy(stable: .init(every: .milliseconds(200), rounds: 1))
         let sample = SettledProbe.Sample(.file())
         #expect(
@@ -104,7 +104,7 @@ struct SettledProbeTests {
     }
 
     @Test(arguments: [(DiskProbe.Holders.somebody, DiskProbe.Holders.nobody), (.nobody, .somebody)])
-    func `S31 a file that is held counts as finished after so long without a change`(
+    func `S31 a file that is open or locked counts as finished after a time without a change`(
         writers: DiskProbe.Holders, locks: DiskProbe.Holders
     ) {
         let policy = SettlePolicy(locks: .wait, whenHeld: .seconds(300))
@@ -159,7 +159,7 @@ struct SettledProbeTests {
         #expect(verdict(.nobody, waited: .seconds(11)) == .finished(.file(), isForced: false))
     }
 
-    @Test func `S37 what is gone or unreadable is not forced`() {
+    @Test func `S37 a missing or unreadable file is not forced`() {
         let policy = SettlePolicy(maximumWait: .seconds(10))
         #expect(judge(.absent, policy: policy, waited: .seconds(99)) == .gone)
         #expect(judge(.unreadable(errno: 5), policy: policy, waited: .seconds(99)) == .unreadable(errno: 5))
@@ -204,11 +204,11 @@ struct FinishedTreeTests {
         return settled
     }
 
-    @Test func `S34 a directory is finished when everything in it has rested`() {
+    @Test func `S34 a directory is finished when all of its entries have settled`() {
         #expect(judge(.resting(metadata())) == .finished(settled(), isForced: false))
     }
 
-    @Test func `S34 a directory waits for the rest of the quiet time of its newest entry`() {
+    @Test func `S34 a directory waits for the remaining quiet time of its newest entry`() {
         #expect(judge(.resting(metadata(changed: 998))) == .wait(.milliseconds(1_500), sample: nil))
         #expect(judge(.resting(metadata(changed: 996))) == .finished(settled(), isForced: false))
     }
@@ -219,7 +219,7 @@ struct FinishedTreeTests {
         #expect(judge(.busy, round: 99) == .wait(.seconds(16), sample: nil, isHeld: true))
     }
 
-    @Test func `S34 where not everything can be asked, two equal walks decide`() {
+    @Test func `S34 without complete knowledge of writers, two equal scans decide`() {
         let first = judge(.resting(metadata(isUncertain: true)))
         #expect(first == .wait(.seconds(1), sample: .init(settled())))
         #expect(
@@ -247,7 +247,7 @@ struct FinishedTreeTests {
                 == .finished(settled(), isForced: false))
     }
 
-    @Test func `S37 the longest wait ends that of a directory`() {
+    @Test func `S37 the maximum wait also applies to a directory`() {
         #expect(judge(.busy, longest: .seconds(60), waited: .seconds(60)) == .finished(directory, isForced: true))
     }
 

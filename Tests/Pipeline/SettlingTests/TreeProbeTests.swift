@@ -12,7 +12,7 @@ struct TreeProbeTests {
         }
     }
 
-    @Test func `S34 a settled directory is reported in numbers`() throws {
+    @Test func `S34 a settled directory has a number of entries, a size and a fingerprint`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("a"), "123")
             TestFile.write(tree.path("b/c/d"), "45")
@@ -26,7 +26,7 @@ struct TreeProbeTests {
         }
     }
 
-    @Test func `S34 a writer anywhere below makes the directory busy, unless nobody asks`() {
+    @Test func `S34 a writer anywhere below makes the directory busy, unless writers are not requested`() {
         withTempTree { tree in
             TestFile.write(tree.path("a"), "1")
             TestFile.write(tree.path("b/c/d"), "2")
@@ -75,7 +75,7 @@ struct TreeProbeTests {
         _ = root.appending(from).withCString { from in root.appending(to).withCString { Glibc.rename(from, $0) } }
     }
 
-    @Test func `S18 links are entries and lead nowhere`() {
+    @Test func `S18 links are entries and are not followed`() {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
             TestFile.write(tree.path("out/a"), "1")
@@ -86,7 +86,7 @@ struct TreeProbeTests {
         }
     }
 
-    @Test func `S34 depth and width make no difference`() {
+    @Test func `S34 a deep and wide directory is inspected completely`() {
         withTempTree { tree in
             var directory = tree.root
             for level in 0..<150 {
@@ -109,7 +109,7 @@ struct TreeProbeTests {
         }
     }
 
-    @Test func `S44 a directory that can't be listed is unreadable, one below makes the whole uncertain`() async {
+    @Test func `S44 a directory that cannot be listed is unreadable, and one below makes the result uncertain`() async {
         // The check needs a separate process, because root may read everything.
         await #expect(processExitsWith: .success) {
             let tree = TemporaryTree()

@@ -18,7 +18,7 @@ struct PollingTests {
         return watched
     }
 
-    @Test func `S55: a polled root tells what a watched one does, with the sign of it`() throws {
+    @Test func `S55: a polled root reports what a watched one does, marked as polled`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             let file = root.appending("a/file")
@@ -46,7 +46,7 @@ struct PollingTests {
         }
     }
 
-    @Test func `S55: a path that was seen between two looks is hinted again after the next`() throws {
+    @Test func `S55: a path that was inspected between two polls is hinted again after the next`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             TestFile.write(root.appending("sub/file"), "x")
@@ -57,7 +57,7 @@ struct PollingTests {
         }
     }
 
-    @Test func `S55: what did not change is not changes`() throws {
+    @Test func `S55: an unchanged file is not reported`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             for number in 0..<50 { TestFile.write(root.appending("sub/file\(number)"), "x") }
@@ -91,7 +91,7 @@ struct PollingTests {
         }
     }
 
-    @Test func `S55: the kernel's own file systems are polled, and say so`() throws {
+    @Test func `S55: the kernel's own file systems are polled, and this is reported`() throws {
         let root = PathBytes("/proc/self/fdinfo")
         let watched = try Watched([WatchRoot(path: root, interval: Self.often)])
         #expect(watched.wait(\.isReady))
@@ -104,7 +104,7 @@ struct PollingTests {
         #expect(!forced.reports.contains { if case .polling = $0 { true } else { false } })
     }
 
-    @Test func `S55: a root that one rule watches and another polls is both`() throws {
+    @Test func `S55: a root that one rule watches and another polls is watched and polled`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             TestFile.makeDirectory(root)
@@ -114,7 +114,7 @@ struct PollingTests {
         }
     }
 
-    @Test func `S19: a polled root goes and comes`() throws {
+    @Test func `S19: a polled root disappears and returns`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             TestFile.write(root.appending("file"), "x")

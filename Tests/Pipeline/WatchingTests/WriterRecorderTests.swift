@@ -81,7 +81,7 @@ struct WriterRecorderTests {
 
     private func put(_ descriptor: Int32, _ text: String) { TestFile.put(descriptor, Array(text.utf8)) }
 
-    @Test func `an ended writer is known only by its process id`() throws {
+    @Test func `an exited writer is known only by its process ID`() throws {
         try withTempTree { tree in
             let recorder = try WriterRecorder(isUnlimited: true, isReading: false)
             TestFile.makeDirectory(tree.path("in"))

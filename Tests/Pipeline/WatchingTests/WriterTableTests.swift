@@ -33,7 +33,7 @@ struct WriterTableTests {
         #expect(table.lastDeed(in: [Self.directory(1), Self.directory(2)])?.process?.pid == 4)
     }
 
-    @Test func `an ended process is identified by what it was at an earlier change of the name`() {
+    @Test func `an exited process is identified by its state at an earlier change of the name`() {
         var table = WriterTable()
         let name = Array("a".utf8)
         table.record(.content, to: name, in: Self.directory(1), by: Self.process(1), at: Self.time(1))
