@@ -126,7 +126,7 @@ struct JailTests {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a"), "settled")
             var run = BuiltInRun(MoveHandler())
-            run.snapshot = try facts(tree.path("in/a"))
+            run.snapshot = try metadata(tree.path("in/a"))
             run.expectsSettled = true
             TestFile.write(tree.path("in/b"), "another")
             _ = tree.path("in/b").withCString { from in tree.path("in/a").withCString { rename(from, $0) } }

@@ -56,13 +56,13 @@ struct LeftoverTests {
     }
 
     @Test func `after a normal exit every descendant is dead`() {
-        let ended = launcher.run(escape("leave", timeout: .seconds(60), linger: .milliseconds(100)), stop: stop)
-        #expect(ended.way == .exited(status: 0))
-        #expect(ended.text == "ready\n")
+        let result = launcher.run(escape("leave", timeout: .seconds(60), linger: .milliseconds(100)), stop: stop)
+        #expect(result.way == .exited(status: 0))
+        #expect(result.text == "ready\n")
         let processes = directory.processes(in: "ids")
         #expect(processes.count == 5)
         #expect(processes.allSatisfy(isGone))
-        #expect(ended.duration < .seconds(60))
+        #expect(result.duration < .seconds(60))
     }
 
     @Test func `after a timeout every descendant is dead`() {
@@ -70,8 +70,8 @@ struct LeftoverTests {
         var processes: [pid_t] = []
         for timeout in [1, 10, 60] where processes.count < 5 {
             try? FileManager.default.removeItem(atPath: "\(directory.path)/ids")
-            let ended = launcher.run(escape("stay", timeout: .seconds(timeout), linger: .seconds(2)), stop: stop)
-            #expect(ended.way == .timedOut)
+            let result = launcher.run(escape("stay", timeout: .seconds(timeout), linger: .seconds(2)), stop: stop)
+            #expect(result.way == .timedOut)
             processes = directory.processes(in: "ids")
         }
         #expect(processes.count == 5)
@@ -80,18 +80,18 @@ struct LeftoverTests {
 
     @Test func `a background process with the output open is waited for as long as it may linger`() {
         let script = "sleep 600 & echo $! >'\(directory.path)/ids'; echo hi"
-        let ended = launcher.run(shell(script, linger: .milliseconds(200)), stop: stop)
-        #expect(ended.way == .exited(status: 0))
-        #expect(ended.text == "hi\n")
-        #expect(ended.duration >= .milliseconds(200))
-        #expect(ended.duration < .seconds(60))
+        let result = launcher.run(shell(script, linger: .milliseconds(200)), stop: stop)
+        #expect(result.way == .exited(status: 0))
+        #expect(result.text == "hi\n")
+        #expect(result.duration >= .milliseconds(200))
+        #expect(result.duration < .seconds(60))
         #expect(directory.processes(in: "ids").allSatisfy(isGone))
     }
 
     @Test func `a background process may finish, and its output counts`() {
-        let ended = launcher.run(shell("(sleep 0.2; echo late) & echo early", linger: .seconds(100)), stop: stop)
-        #expect(ended.text == "early\nlate\n")
-        #expect(ended.duration < .seconds(60))
+        let result = launcher.run(shell("(sleep 0.2; echo late) & echo early", linger: .seconds(100)), stop: stop)
+        #expect(result.text == "early\nlate\n")
+        #expect(result.duration < .seconds(60))
     }
 
     @Test func `a chain that forks faster than it can be killed is killed`() {
@@ -105,9 +105,9 @@ struct LeftoverTests {
         let command = Command(
             executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(chain.utf8)], timeout: .seconds(200),
             linger: .milliseconds(100))
-        let ended = launcher.run(command, stop: stop)
-        #expect(ended.way == .exited(status: 0))
-        #expect(ended.duration < .seconds(60))
+        let result = launcher.run(command, stop: stop)
+        #expect(result.way == .exited(status: 0))
+        #expect(result.duration < .seconds(60))
     }
 
     @Test func `when Alight is killed, every process that it started dies`() async throws {
@@ -160,8 +160,8 @@ struct LeftoverTests {
             for process in directory.processes(in: "ids").suffix(1) { kill(process, SIGKILL) }
         }
         let script = "cd '\(directory.path)'; (echo $$; echo $PPID) >i; mv i ids; exec sleep 600"
-        let ended = launcher.run(shell(script), stop: stop)
-        #expect(ended.way == .signalled(SIGKILL))
+        let result = launcher.run(shell(script), stop: stop)
+        #expect(result.way == .signalled(SIGKILL))
         let program = try #require(directory.processes(in: "ids").first)
         #expect(eventually { isGone(program) })
     }

@@ -90,8 +90,8 @@ struct MoveGroupTests {
                     return TestFile.read(path) == Array("from \(name)".utf8) ? path : nil
                 }
                 #expect(there.count == 1)
-                if let moved, let path = there.first, let facts = try? facts(path) {
-                    #expect(moved.left.identity == facts.identity)
+                if let moved, let path = there.first, let metadata = try? metadata(path) {
+                    #expect(moved.left.identity == metadata.identity)
                 } else {
                     Issue.record("\(name) does not tell where it is")
                 }

@@ -43,8 +43,8 @@ struct NotifyHandlerTests {
         let rule = ContentRule(directory.path, try handler(program))
         TestFile.write(rule.path("a"), "")
         #expect(rule.run("a", [:]).ending == .succeeded)
-        let said = directory.text(of: "said")
-        #expect(said == "--app-name=Alight|--urgency=normal|--|r|created \(directory.path)/in/a|")
+        let arguments = directory.text(of: "said")
+        #expect(arguments == "--app-name=Alight|--urgency=normal|--|r|created \(directory.path)/in/a|")
     }
 
     @Test func `the message names what is missing`() throws {

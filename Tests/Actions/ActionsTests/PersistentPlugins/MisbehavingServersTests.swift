@@ -12,7 +12,7 @@ import Testing
 struct MisbehavingServersTests {
     // MARK: - Start
 
-    @Test func `a plugin that never says ready cannot be started`() throws {
+    @Test func `a plugin that never sends ready cannot be started`() throws {
         let serving = try ServingStage(
             "note('started', os.getpid())\nprint('loading', file=sys.stderr, flush=True)\ntime.sleep(600)\n",
             grace: .seconds(10), limits: { $0.ready = .seconds(1) })
@@ -25,7 +25,7 @@ struct MisbehavingServersTests {
         #expect(serving.started.allSatisfy(isGone))
     }
 
-    @Test func `a plugin that says ready late is waited for`() throws {
+    @Test func `a plugin that sends ready late is waited for`() throws {
         let serving = try ServingStage(
             "time.sleep(0.3)\nready()\nfor request in requests(): result(request)\n")
         #expect(serving.ask(all: 3).allSatisfy { $0.ending == .succeeded })
@@ -70,7 +70,7 @@ struct MisbehavingServersTests {
 
     // MARK: - Output
 
-    @Test func `a line that is not JSON is logged, and ten such lines end the plugin`() throws {
+    @Test func `a line that is not JSON is logged, and ten such lines terminate the plugin`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -264,7 +264,7 @@ struct MisbehavingServersTests {
         serving.close()
     }
 
-    @Test func `a plugin that closes its output but keeps running is ended`() throws {
+    @Test func `a plugin that closes its output but keeps running is terminated`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -280,7 +280,7 @@ struct MisbehavingServersTests {
             serving.stage.log.all.contains("warning: plugin 'resize' closed its standard output and was stopped"))
     }
 
-    @Test func `a plugin that closes its input but keeps running is ended`() throws {
+    @Test func `a plugin that closes its input but keeps running is terminated`() throws {
         let serving = try ServingStage(
             """
             ready(1)
@@ -298,7 +298,7 @@ struct MisbehavingServersTests {
         #expect(serving.started.allSatisfy(isGone))
     }
 
-    @Test func `a daemon that inherits the output is ended with the plugin`() throws {
+    @Test func `a daemon that inherits the output is terminated with the plugin`() throws {
         let serving = try ServingStage(
             """
             ready()

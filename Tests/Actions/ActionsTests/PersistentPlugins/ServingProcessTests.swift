@@ -92,7 +92,7 @@ struct ServingProcessTests {
         #expect(serving.stage.log.all == [])
     }
 
-    @Test func `pings are answered, and a process that does not answer is ended`() throws {
+    @Test func `pings are answered, and a process that does not answer is terminated`() throws {
         let limits: (inout ServeLimits) -> Void = { limits in
             limits.ping = .milliseconds(100)
             limits.pong = .seconds(60)

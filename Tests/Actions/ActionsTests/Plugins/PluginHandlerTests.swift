@@ -354,9 +354,9 @@ struct PluginHandlerTests {
         let outcome = try stage.plugin(
             "#!/bin/sh\ntrap 'exit 0' TERM\nwhile :; do sleep 0.05; done\n", invoke: { $0.timeout = .seconds(1) })
         #expect(outcome.code == "timed-out")
-        let told =
+        let warning =
             "warning: plugin 'resize' has taken longer than 1s; it is asked to stop, and killed after 10s"
-        #expect(stage.log.all.first == told)
+        #expect(stage.log.all.first == warning)
     }
 
     @Test func `a reply that is not UTF-8 is refused with the offset of the first invalid byte`() throws {

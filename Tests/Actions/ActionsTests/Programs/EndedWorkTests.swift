@@ -84,7 +84,7 @@ struct EndedWorkTests {
         try withTempTree { tree in
             var rule = Self.rule(tree.root, "copy")
             for name in ["in/a", "out/a"] { Self.make(tree.path(name), for: "copy") }
-            let source = try facts(tree.path("in/a"))
+            let source = try metadata(tree.path("in/a"))
             var times = [timespec](
                 repeating: timespec(tv_sec: Int(source.modified.seconds), tv_nsec: Int(source.modified.nanoseconds)),
                 count: 2)

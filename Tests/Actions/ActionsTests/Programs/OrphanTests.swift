@@ -62,8 +62,8 @@ struct OrphanTests {
                     if os.fork(): os._exit(0)
                     os.setsid()
                 """
-            let ended = try makeLauncher().run(OrphanTests.command(chain), stop: StopSignal())
-            #expect(ended.way == .signalled(SIGKILL))
+            let result = try makeLauncher().run(OrphanTests.command(chain), stop: StopSignal())
+            #expect(result.way == .signalled(SIGKILL))
             #expect(Descendants.of(getpid()).isEmpty)
         }
     }
@@ -79,19 +79,19 @@ struct OrphanTests {
             let other = try #require(directory.processes(in: "other").first)
             // A confinement of this process also applies to the other one.
             let isOther = !Descendants.hasNoNewPrivileges(other)
-            let way = Locked<ProgramResult.Termination?>(nil)
+            let termination = Locked<ProgramResult.Termination?>(nil)
             Thread.detachNewThread {
                 let script = "echo $$ >'\(path)/neighbour'; until test -e '\(path)/go'; do sleep 0.01; done; exit 7"
-                let ended = launcher.run(shell(script, timeout: .seconds(300)), stop: StopSignal())
-                way.change { $0 = ended.way }
+                let result = launcher.run(shell(script, timeout: .seconds(300)), stop: StopSignal())
+                termination.change { $0 = result.way }
             }
             #expect(eventually { directory.processes(in: "neighbour").count == 1 })
-            let ended = launcher.run(shell("kill -9 $PPID; sleep 600", timeout: .seconds(300)), stop: StopSignal())
-            #expect(ended.way == .signalled(SIGKILL))
+            let result = launcher.run(shell("kill -9 $PPID; sleep 600", timeout: .seconds(300)), stop: StopSignal())
+            #expect(result.way == .signalled(SIGKILL))
             #expect(!isOther || kill(other, 0) == 0)
             try directory.write("go", "")
-            #expect(eventually { way.value != nil })
-            #expect(way.value == .exited(status: 7))
+            #expect(eventually { termination.value != nil })
+            #expect(termination.value == .exited(status: 7))
             kill(other, SIGKILL)
         }
     }
