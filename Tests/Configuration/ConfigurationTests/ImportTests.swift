@@ -146,9 +146,11 @@ struct ImportTests {
 }
 
 struct FirstRuleTests {
-    private static func text(_ folder: PathBytes, _ work: FirstRule.Work, events: [String]? = nil) -> String {
-        FirstRule(name: FirstRule.name(for: folder), directory: folder, home: "/home/ada", events: events, work: work)
-            .text
+    private static func text(_ directory: PathBytes, _ work: FirstRule.Work, events: [String]? = nil) -> String {
+        FirstRule(
+            name: FirstRule.name(for: directory), directory: directory, home: "/home/ada", events: events, work: work
+        )
+        .text
     }
 
     @Test(
@@ -163,11 +165,11 @@ struct FirstRuleTests {
     @Test(
         arguments: ["/srv/in", "/home/ada", "/home/ada/a b", "/", "/srv/{a}*[b]", "/srv/a: #'\"", "/srv/${env:X}"]
             as [PathBytes])
-    func `a first rule matches the files of its directory`(folder: PathBytes) {
-        let text = Self.text(folder, .exec(["cp", "--", "${path}", "a\"b\n"]), events: ["created", "deleted"])
+    func `a first rule matches the files of its directory`(directory: PathBytes) {
+        let text = Self.text(directory, .exec(["cp", "--", "${path}", "a\"b\n"]), events: ["created", "deleted"])
         let rule = load(text).ruleset.rules.first
-        #expect(rule?.root(taking: folder.appending("a.txt")) == folder)
-        #expect(rule?.root(taking: folder.appending("x/a.txt")) == nil)
+        #expect(rule?.root(taking: directory.appending("a.txt")) == directory)
+        #expect(rule?.root(taking: directory.appending("x/a.txt")) == nil)
         #expect(rule?.events == [.created, .deleted])
     }
 

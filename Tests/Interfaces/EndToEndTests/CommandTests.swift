@@ -39,7 +39,7 @@ struct CommandTests {
     ]
 
     @Test(arguments: statuses)
-    func `exit status`(_ arguments: [String], _ expected: Int32) {
+    func `errors of usage, rules and the start have different exit statuses`(_ arguments: [String], _ expected: Int32) {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules)
             TestFile.write(tree.path("bad.yaml"), "rules:\n  - path: in/*\n    actoin: log\n")
@@ -131,7 +131,7 @@ struct CommandTests {
         }
     }
 
-    @Test func `a user reads one line per action`() {
+    @Test func `output for users is one line per action`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules)
             TestFile.makeDirectory(tree.path("in"))
@@ -233,7 +233,7 @@ struct CommandTests {
         }
     }
 
-    @Test func `a second signal ends the program although no process reads its output`() {
+    @Test func `a second signal terminates the program although no process reads its output`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules.replacing("100ms", with: "0"))
             TestFile.makeDirectory(tree.path("in"))

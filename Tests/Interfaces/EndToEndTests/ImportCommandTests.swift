@@ -78,10 +78,10 @@ struct ImportCommandTests {
             let program = Self.start(tree)
             TestFile.write(tree.path("in/deep/a.md"), "no")
             TestFile.write(tree.path("in/deep/a b.txt"), "hello")
-            let (got, said) = (tree.path("got-write"), tree.path("said-so"))
-            #expect(Deadline.wait { Self.text(got) == "hello" })
+            let (content, arguments) = (tree.path("got-write"), tree.path("said-so"))
+            #expect(Deadline.wait { Self.text(content) == "hello" })
             TestFile.write(tree.path("in/c d.md"), "x")
-            #expect(Deadline.wait { Self.text(said) == "c d.md x c d.md c d.md\n" })
+            #expect(Deadline.wait { Self.text(arguments) == "c d.md x c d.md c d.md\n" })
             Self.end(program)
         }
     }

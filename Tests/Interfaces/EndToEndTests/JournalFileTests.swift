@@ -291,8 +291,8 @@ struct JournalFileTests {
                     scratch = String(decoding: TestFile.read(tree.path("scratch")) ?? [], as: UTF8.self)
                     return scratch.hasSuffix("\n")
                 })
-            let folder = PathBytes(scratch.filter { $0 != "\n" })
-            #expect(TestFile.exists(folder))
+            let directory = PathBytes(scratch.filter { $0 != "\n" })
+            #expect(TestFile.exists(directory))
             first.signal(SIGKILL)
             #expect(first.wait() == 137)
             // The rule of that name no longer exists, so its job waits.
@@ -300,7 +300,7 @@ struct JournalFileTests {
             let second = run(tree.root, "second")
             Self.awaitReady(second)
             #expect(second.error.contains("1 job interrupted by the last exit"), "\(second.error)")
-            #expect(!TestFile.exists(folder))
+            #expect(!TestFile.exists(directory))
             Self.stop(second)
         }
     }

@@ -72,8 +72,8 @@ struct TerminalTests {
             TestFile.write(directory.appending("rules.yaml"), TerminalTests.rules(names))
             kill(program, SIGHUP)
             let path = directory.appending("run.err")
-            let said = "reloaded: watching 1 directory for \(names.count) rules"
-            return Deadline.wait { TerminalTests.text(path).contains(said) }
+            let message = "reloaded: watching 1 directory for \(names.count) rules"
+            return Deadline.wait { TerminalTests.text(path).contains(message) }
         }
     }
 

@@ -52,13 +52,13 @@ struct TracelessTests {
         withTempTree { tree in
             Self.leave(tree, end)
             let root = tree.root
-            let folder = root.appending("kept")
+            let directory = root.appending("kept")
             if isReader {
                 #expect(root.withCString { chmod($0, 0o755) } == 0)
-                for name in TestFile.names(in: folder) {
-                    #expect(folder.appending(name).withCString { chmod($0, 0o444) } == 0)
+                for name in TestFile.names(in: directory) {
+                    #expect(directory.appending(name).withCString { chmod($0, 0o444) } == 0)
                 }
-                #expect(folder.withCString { chmod($0, 0o555) } == 0)
+                #expect(directory.withCString { chmod($0, 0o555) } == 0)
             }
             let words = (isReader && geteuid() == 0 ? ScenarioRunner.asOrdinaryUser : []) + [Places.alight.description]
             func run(_ arguments: [String], status: Int32 = 0) -> RunningProgram {
@@ -68,7 +68,7 @@ struct TracelessTests {
                 #expect(program.wait() == status, "\(arguments) \(program.error)")
                 return program
             }
-            let before = Self.files(folder)
+            let before = Self.files(directory)
             let jobs = run(["jobs", "--state", "succeeded"])
             #expect(jobs.lines.count == 2, "\(jobs.error)")
             let id = jobs.output.prefix { $0 != "\t" }
@@ -76,7 +76,7 @@ struct TracelessTests {
             #expect(run(["show", String(id)]).output.contains("notes"))
             #expect(run(["explain", "in", "in/a", "in/b", "--rules", "rules.yaml"]).output.contains(id))
             #expect(run(["run", "--dry-run", "--once", "rules.yaml"], status: 4).error.contains("dry run"))
-            #expect(Self.files(folder) == before)
+            #expect(Self.files(directory) == before)
         }
     }
 

@@ -67,7 +67,7 @@ struct WaitingJobsTests {
         #expect(status == 0)
     }
 
-    @Test func `a group that waits for a refused file says so, and alight retry continues it`() {
+    @Test func `a group that waits for a refused file is reported, and alight retry continues it`() {
         let root = Self.makeDirectory(
             """
             rules:
@@ -88,12 +88,12 @@ struct WaitingJobsTests {
         #expect(program.waitUntilReady())
         TestFile.write(root.appending("in/a.nfo"), "x")
         TestFile.write(root.appending("in/a.mkv"), "xx")
-        func says(_ text: String) -> Bool { Deadline.wait { Self.ask(["jobs"], in: root).output.contains(text) } }
-        #expect(says("its set is missing 'nfo'"))
+        func shows(_ text: String) -> Bool { Deadline.wait { Self.ask(["jobs"], in: root).output.contains(text) } }
+        #expect(shows("its set is missing 'nfo'"))
         let explained = Self.ask(["explain", "--rules", "rules.yaml", "in/a.mkv"], in: root).output
         #expect(explained.contains("its set is missing 'nfo'"))
         TestFile.write(root.appending("in/a.nfo"), "xx")
-        #expect(says("it waits for '\(root)/in/a.nfo', which was skipped: 'ready': no a.nfo"))
+        #expect(shows("it waits for '\(root)/in/a.nfo', which was skipped: 'ready': no a.nfo"))
         TestFile.write(root.appending("good"), "")
         let retried = Self.ask(["retry", "--all"], in: root)
         #expect(retried.status == 0)
