@@ -35,7 +35,7 @@ struct ImportTests {
         }
         #expect(lines >= 50)
         let blocks = Self.tables(".direvent").reduce(0) { count, name in
-            let text = String(decoding: TestFile.read(Self.directory.appending(name)) ?? [], as: UTF8.self)
+            let text = TestFile.text(Self.directory.appending(name)) ?? ""
             return count + text.split(separator: "\n").count { $0.hasPrefix("watcher") }
         }
         #expect(blocks >= 12)

@@ -207,7 +207,7 @@ struct CommandTests {
             let program = Self.start(tree)
             TestFile.write(tree.path("in/a"), "x")
             let pid = Deadline.poll { () -> Int32? in
-                let text = TestFile.read(tree.path("pid")).map { String(decoding: $0, as: UTF8.self) }
+                let text = TestFile.text(tree.path("pid"))
                 return text.flatMap { $0.hasSuffix("\n") ? Int32($0.dropLast()) : nil }
             }
             program.signal(SIGKILL)

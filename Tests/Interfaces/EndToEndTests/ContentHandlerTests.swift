@@ -38,7 +38,7 @@ struct ContentHandlerTests {
             output += run(["explain", "rules.yaml", "in/a"])
             output += run(["jobs", "--journal", "journal.db"])
             for name in TestFile.names(in: tree.root) where PathBytes(name).description.hasPrefix("journal.db") {
-                output += String(decoding: TestFile.read(tree.root.appending(name)) ?? [], as: UTF8.self)
+                output += TestFile.text(tree.root.appending(name)) ?? ""
             }
             #expect(output.contains("tell"))
             #expect(!output.contains("signing-key"))

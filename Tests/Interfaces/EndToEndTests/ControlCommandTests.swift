@@ -16,7 +16,7 @@ struct ControlCommandTests {
     }
 
     private static func out(_ root: PathBytes) -> String {
-        String(decoding: TestFile.read(root.appending("out")) ?? [], as: UTF8.self)
+        TestFile.text(root.appending("out")) ?? ""
     }
 
     @Test func `a job of a paused rule waits, also across a kill, until the rule is resumed`() throws {

@@ -110,7 +110,7 @@ struct ControlConnectionTests {
             }
             #expect(links[0].token == links[1].token)
             let file = tree.path(".state/alight/journal.db-token")
-            #expect(String(decoding: TestFile.read(file) ?? [], as: UTF8.self) == "\(links[0].token)\n")
+            #expect(TestFile.text(file) == "\(links[0].token)\n")
             // Another user may have read the token.
             try #require(file.withCString { chmod($0, 0o644) } == 0)
             let refused = RunningProgram.alight(["run", "rules.yaml"] + arguments, in: root, output: "refused")

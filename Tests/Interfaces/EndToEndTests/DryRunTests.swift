@@ -82,7 +82,7 @@ struct DryRunTests {
 
     /// Runs the program in the directory.
     ///
-    /// Its output goes to `said`.
+    /// Its output goes to the files `output`.out and `output`.err.
     private static func run(
         _ root: PathBytes, _ arguments: [String], output: PathBytes
     ) -> RunningProgram {
@@ -95,7 +95,7 @@ struct DryRunTests {
     private static func children(of pid: pid_t) -> String {
         TestFile.names(in: PathBytes("/proc/\(pid)/task")).map { thread in
             let path = PathBytes("/proc/\(pid)/task").appending(thread).appending("children")
-            return String(decoding: TestFile.read(path) ?? [], as: UTF8.self)
+            return TestFile.text(path) ?? ""
         }.joined()
     }
 
@@ -230,13 +230,10 @@ struct DryRunTests {
         withTempTree { tree in
             withTempTree { output in
                 let root = tree.root
-                let hour = Int(time(nil)) / 3600 % 24
-                func text(_ hour: Int) -> String { "\(hour % 24 < 10 ? "0" : "")\(hour % 24):00" }
                 let rules = """
                     rules:
                       - { name: none, path: "in/b?.txt", settle: 100ms, action: { use: send } }
-                      - { name: later, path: "in/a.txt", settle: 100ms, window: "\(text(hour + 2))-\(text(hour + 3))",
-                          action: log }
+                      - { name: later, path: "in/a.txt", settle: 100ms, window: "\(Instance.closedHours)", action: log }
                     """
                 Self.make(root, rules: rules)
                 TestFile.write(root.appending("in").appending(Array("b".utf8) + [0xE9] + Array(".txt".utf8)), "odd")

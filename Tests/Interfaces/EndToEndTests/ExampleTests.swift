@@ -53,9 +53,6 @@ struct ExampleTests {
     }
 
     private static func printed(_ output: PathBytes) -> String {
-        [".out", ".err"].map {
-            String(decoding: TestFile.read(PathBytes(output.bytes + Array($0.utf8))) ?? [], as: UTF8.self)
-        }
-        .joined()
+        [".out", ".err"].map { TestFile.text(PathBytes(output.bytes + Array($0.utf8))) ?? "" }.joined()
     }
 }

@@ -288,7 +288,7 @@ struct JournalFileTests {
             var scratch = ""
             #expect(
                 Deadline.wait {
-                    scratch = String(decoding: TestFile.read(tree.path("scratch")) ?? [], as: UTF8.self)
+                    scratch = TestFile.text(tree.path("scratch")) ?? ""
                     return scratch.hasSuffix("\n")
                 })
             let directory = PathBytes(scratch.filter { $0 != "\n" })
@@ -307,7 +307,7 @@ struct JournalFileTests {
 
     /// Returns the inodes on which a process has locks by fcntl(2), and the types of the locks.
     private static func locks(of process: pid_t) -> Set<String> {
-        let text = String(decoding: TestFile.read("/proc/locks") ?? [], as: UTF8.self)
+        let text = TestFile.text("/proc/locks") ?? ""
         var locks: Set<String> = []
         for line in text.split(separator: "\n") {
             let words = line.split(separator: " ")

@@ -12,7 +12,7 @@ struct PluginTestCommandTests {
         _ tree: borrowing TemporaryTree, _ plugin: String, _ options: [String] = []
     ) throws -> (status: Int32?, verdicts: [String: String], failures: [String: String]) {
         let program = RunningProgram.alight(
-            ["plugins", "test", plugin, "--json"] + options, in: tree.root, output: "said")
+            ["plugins", "test", plugin, "--json"] + options, in: tree.root, output: "output")
         let status = program.wait()
         var verdicts: [String: String] = [:]
         var failures: [String: String] = [:]
@@ -48,7 +48,7 @@ struct PluginTestCommandTests {
                 #expect(untested.isEmpty, "a check without a plugin that fails it")
                 // Nothing is left behind.
                 let left = TestFile.names(in: tree.root).map { String(decoding: $0, as: UTF8.self) }
-                #expect(left == ["model", "said.err", "said.out"])
+                #expect(left == ["model", "output.err", "output.out"])
             }
         }
     }
@@ -124,7 +124,7 @@ struct PluginTestCommandTests {
             withTempTree { tree in
                 let parameters = #""additionalProperties": False, "properties": {"size": {"type": "integer"}}"#
                 Self.writeModel(tree, ConformancePlugin.text.replacing(#""properties": {}"#, with: parameters))
-                let (root, output) = (tree.root, tree.path("said"))
+                let (root, output) = (tree.root, tree.path("output"))
                 func test(_ option: String, _ value: String) -> (status: Int32?, output: String) {
                     let program = RunningProgram(
                         Places.alight, ["plugins", "test", "./model", option, value], in: root, output: output)

@@ -10,7 +10,7 @@ struct TerminalTests {
             + names.map { "  - { name: \($0), path: in/**, settle: 60ms, action: { use: log } }\n" }.joined()
     }
 
-    private static func text(_ path: PathBytes) -> String { String(decoding: TestFile.read(path) ?? [], as: UTF8.self) }
+    private static func text(_ path: PathBytes) -> String { TestFile.text(path) ?? "" }
 
     /// The program, run from an interactive shell in its own terminal.
     private final class Session {

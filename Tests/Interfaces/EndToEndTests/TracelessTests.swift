@@ -33,18 +33,6 @@ struct TracelessTests {
         #expect(TestFile.exists(tree.path("kept/journal.db-wal")) == (end != .closed))
     }
 
-    /// Returns all files of the directory, with their inode, content and modification time.
-    private static func files(_ directory: PathBytes) -> [[UInt8]: String] {
-        var files: [[UInt8]: String] = [:]
-        for name in TestFile.names(in: directory) {
-            var status = stat()
-            _ = directory.appending(name).withCString { lstat($0, &status) }
-            let content = TestFile.read(directory.appending(name)) ?? []
-            files[name] = "\(status.st_ino) \(status.st_mtim) \(content.hashValue)"
-        }
-        return files
-    }
-
     @Test(arguments: End.allCases, [false, true])
     func `reading a journal that no instance uses leaves its directory unchanged`(_ end: End, isReader: Bool) throws {
         // Root may write anywhere, so it must become a user who can only read.
@@ -68,7 +56,7 @@ struct TracelessTests {
                 #expect(program.wait() == status, "\(arguments) \(program.error)")
                 return program
             }
-            let before = Self.files(directory)
+            let before = TestFile.states(in: directory)
             let jobs = run(["jobs", "--state", "succeeded"])
             #expect(jobs.lines.count == 2, "\(jobs.error)")
             let id = jobs.output.prefix { $0 != "\t" }
@@ -76,7 +64,7 @@ struct TracelessTests {
             #expect(run(["show", String(id)]).output.contains("notes"))
             #expect(run(["explain", "in", "in/a", "in/b", "--rules", "rules.yaml"]).output.contains(id))
             #expect(run(["run", "--dry-run", "--once", "rules.yaml"], status: 4).error.contains("dry run"))
-            #expect(Self.files(directory) == before)
+            #expect(TestFile.states(in: directory) == before)
         }
     }
 

@@ -6,17 +6,6 @@ import Testing
 
 /// Waiting jobs, as users see them.
 struct WaitingJobsTests {
-    /// Hours that start in two hours, whatever the current time is.
-    private static var later: String {
-        func text(_ hours: Double) -> String {
-            let form = DateFormatter()
-            form.dateFormat = "HH:mm"
-            form.timeZone = TimeZone(identifier: "UTC")
-            return form.string(from: Date(timeIntervalSinceNow: hours * 3_600))
-        }
-        return "\(text(2))-\(text(3))"
-    }
-
     /// Runs a command while an instance runs.
     private static func ask(
         _ arguments: [String], in root: PathBytes, journal: [String] = ["--journal", "journal.db"]
@@ -40,7 +29,7 @@ struct WaitingJobsTests {
         let root = Self.makeDirectory(
             """
             rules:
-              - { name: late, path: in/*, settle: 0, window: "\(Self.later)", action: log }
+              - { name: late, path: in/*, settle: 0, window: "\(Instance.closedHours)", action: log }
               - { name: done, path: in/*, settle: 0, ready: { done_file: "${name}.ok" }, action: log }
             """)
         defer { TestFile.removeTree(root) }

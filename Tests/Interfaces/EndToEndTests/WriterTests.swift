@@ -30,8 +30,7 @@ struct WriterTests {
     }
 
     private static func requests(_ root: PathBytes) -> [String] {
-        String(decoding: TestFile.read(root.appending("requests")) ?? [], as: UTF8.self).split(separator: "\n").map(
-            String.init)
+        (TestFile.text(root.appending("requests")) ?? "").split(separator: "\n").map(String.init)
     }
 
     /// Waits for `count` requests.

@@ -223,7 +223,7 @@ struct LifeTests {
         let inode = "ino:\(String(status.st_ino, radix: 16))"
         let descriptors = PathBytes("/proc/self/fdinfo")
         for name in TestFile.names(in: descriptors) {
-            let text = String(decoding: TestFile.read(descriptors.appending(name)) ?? [], as: UTF8.self)
+            let text = TestFile.text(descriptors.appending(name)) ?? ""
             for line in text.split(separator: "\n") where line.hasPrefix("inotify ") {
                 let words = line.split(separator: " ")
                 guard words.contains(Substring(inode)), let mask = words.first(where: { $0.hasPrefix("mask:") })
