@@ -18,20 +18,18 @@ struct CircuitBreakerTests {
     static let cases = [
         Case(testDescription: "four failures are few", results: "ffff", opens: nil),
         Case(testDescription: "five open it", results: "fffff", opens: 5),
-        Case(testDescription: "a success begins anew", results: "ffffsffff", opens: nil),
+        Case(testDescription: "a success restarts the count", results: "ffffsffff", opens: nil),
         Case(testDescription: "five behind a success open it", results: "ffffsfffff", opens: 10),
-        Case(testDescription: "nothing neither helps nor harms", results: "ff--ff-f", opens: 8),
-        Case(
-            testDescription: "one file that fails again and again says nothing of others", results: "f=========",
-            opens: nil),
-        Case(testDescription: "files that fail again say nothing of others", results: "ffffaaaaaaaa", opens: nil),
-        Case(testDescription: "nor do they begin anew", results: "ffffaaaf", opens: 8),
+        Case(testDescription: "a job without a result changes nothing", results: "ff--ff-f", opens: 8),
+        Case(testDescription: "a file that fails repeatedly counts once", results: "f=========", opens: nil),
+        Case(testDescription: "files that fail again count once", results: "ffffaaaaaaaa", opens: nil),
+        Case(testDescription: "files that fail again do not restart the count", results: "ffffaaaf", opens: 8),
         Case(testDescription: "two can't start", results: "!!", opens: nil),
         Case(
             testDescription: "three that can't start open it", results: "!!!", opens: 3, failures: 3, cannotStart: true),
-        Case(testDescription: "a failure between is a start", results: "!!f!", opens: nil),
+        Case(testDescription: "a failure in between is a start", results: "!!f!", opens: nil),
         Case(testDescription: "both kinds together count as failures", results: "!!f!f", opens: 5),
-        Case(testDescription: "a success between is a start, too", results: "!!s!!", opens: nil),
+        Case(testDescription: "a success in between is a start too", results: "!!s!!", opens: nil),
     ]
 
     @Test(arguments: cases)

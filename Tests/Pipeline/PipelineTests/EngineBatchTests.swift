@@ -35,7 +35,7 @@ struct EngineBatchTests {
     private static func runTogether() {
         withTempTree { tree in
             Self.makeDirectory(tree.root)
-            let runs = Shared<[[Job]]>([])
+            let runs = Locked<[[Job]]>([])
             let run = EngineRun(
                 [Self.rule(tree.root, wait: .seconds(3))],
                 batched: { _, invocations in
@@ -56,7 +56,7 @@ struct EngineBatchTests {
     @Test func `S42 a batch has at most its number of files, and a full one does not wait`() {
         withTempTree { tree in
             Self.makeDirectory(tree.root)
-            let runs = Shared<[[Job]]>([])
+            let runs = Locked<[[Job]]>([])
             let run = EngineRun(
                 [Self.rule(tree.root, files: 2, wait: .seconds(600))],
                 batched: { _, invocations in
@@ -95,7 +95,7 @@ struct EngineBatchTests {
     private static func runWithOutcomes() {
         withTempTree { tree in
             Self.makeDirectory(tree.root)
-            let runs = Shared<[[Job]]>([])
+            let runs = Locked<[[Job]]>([])
             let policy = RetryPolicy(attempts: 3, delay: .milliseconds(50), maximumDelay: .milliseconds(50))
             let run = EngineRun(
                 [Self.rule(tree.root, wait: .seconds(3), retry: policy)],
@@ -124,7 +124,7 @@ struct EngineBatchTests {
     @Test func `S42 a step runs for the events whose previous step has succeeded`() {
         withTempTree { tree in
             Self.makeDirectory(tree.root)
-            let seen = Shared<[String]>([])
+            let seen = Locked<[String]>([])
             let run = EngineRun(
                 [Self.rule(tree.root, wait: .seconds(1), actions: ["one", "two"])],
                 batched: { action, invocations in
@@ -166,7 +166,7 @@ struct EngineBatchTests {
     @Test func `S42 the paths of a batch that changed meanwhile settle again, and the others run`() {
         withTempTree { tree in
             Self.makeDirectory(tree.root)
-            let runs = Shared<[[Job]]>([])
+            let runs = Locked<[[Job]]>([])
             let gate = Gate()
             let rule = Self.rule(tree.root).with { $0.settle.quiet = .seconds(2) }
             let run = EngineRun(

@@ -5,7 +5,6 @@ import PluginProtocol
 import RegularExpressions
 import Rules
 import Storage
-import Synchronization
 import System
 import TestKit
 import Testing
@@ -97,19 +96,19 @@ struct EngineConditionTests {
             TestFile.makeDirectory(tree.path("in"))
             let path = tree.path("in/a")
             TestFile.write(path, "words")
-            let received = Mutex<[PathBytes]>([])
+            let received = Locked<[PathBytes]>([])
             let run = ApplyRun(
                 .sample("r", [tree.path("in/*")]).with { $0.condition = Self.pdf }, limit: 1,
                 store: DiskStore.inMemory(),
                 perform: { _, invocations in
                     invocations.map { invocation in
-                        received.withLock { $0.append(invocation.job.event.path) }
+                        received.change { $0.append(invocation.job.event.path) }
                         return Outcome(.succeeded)
                     }
                 }, log: .silent, report: { _ in })
             let id = JobID(now: Timestamp(seconds: 1_000, nanoseconds: 0))
             #expect(run.run([JobRequest(id: id, rule: "r", path: path)]).open.isEmpty)
-            #expect(received.withLock { $0 } == [path])
+            #expect(received.value == [path])
         }
     }
 
@@ -118,17 +117,17 @@ struct EngineConditionTests {
             TestFile.makeDirectory(tree.path("in"))
             let expression = try RegularExpression("^(?<n>[0-9]+)-(.)")
             let template = try Template("${match.n}/${2}", environment: { _ in nil })
-            let texts = Mutex<[String]>([])
+            let texts = Locked<[String]>([])
             let run = EngineRun([.sample("r", [tree.path("in/*")]).with { $0.condition = .regex(expression) }]) {
                 _, invocation in
                 let text = String(decoding: template.expanded(with: invocation.facts), as: UTF8.self)
-                texts.withLock { $0.append(text) }
+                texts.change { $0.append(text) }
                 return Outcome(.succeeded)
             }
             TestFile.write(tree.path("in/12-x.jpg"), "1")
             #expect(run.ended(1))
             run.stop()
-            #expect(texts.withLock { $0 } == ["12/x"])
+            #expect(texts.value == ["12/x"])
         }
     }
 }

@@ -171,8 +171,8 @@ struct EngineContentTests {
                     $0.tail = Rule.Tail(maximumBytes: 100)
                     $0.settle.writers = .ignore
                 }
-            let text = Shared<[UInt8]>([])
-            let offsets = Shared<[UInt64]>([])
+            let text = Locked<[UInt8]>([])
+            let offsets = Locked<[UInt64]>([])
             let run = EngineRun([rule]) { _, invocation in
                 guard let tail = invocation.job.event.tail else { return Outcome(.succeeded) }
                 if invocation.job.attempt % 3 != 0 { return Outcome(.retry) }

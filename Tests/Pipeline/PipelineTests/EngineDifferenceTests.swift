@@ -20,7 +20,7 @@ struct EngineDifferenceTests {
         withTempTree { tree in
             let file = tree.path("in/a")
             let gate = Gate()
-            let hasFailed = Shared(false)
+            let hasFailed = Locked(false)
             let rule = Rule.sample(
                 "r", [tree.root.appending("in/*")], events: mask,
                 retry: RetryPolicy(attempts: 5, delay: .milliseconds(1)))

@@ -129,7 +129,7 @@ struct EngineDispatchTests {
     @Test func `an action that is not ready uses no attempt`() {
         withTempTree { tree in
             let policy = RetryPolicy(attempts: 1)
-            let count = Shared(0)
+            let count = Locked(0)
             let run = EngineRun([.sample("r", [tree.path("in/*")], retry: policy)]) { _, _ in
                 count.change { $0 += 1 }
                 return count.value < 10

@@ -309,8 +309,8 @@ struct EngineEventTests {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in/d0"))
             let root = tree.path("in")
-            let index = Shared<[PathBytes: [UInt8]]>([:])
-            let tries = Shared(0)
+            let index = Locked<[PathBytes: [UInt8]]>([:])
+            let tries = Locked(0)
             let events: EventMask = hasMoves ? Self.all : [.created, .modified, .deleted]
             let policy = RetryPolicy(attempts: 1_000, delay: .milliseconds(2), maximumDelay: .milliseconds(2))
             let run = EngineRun(

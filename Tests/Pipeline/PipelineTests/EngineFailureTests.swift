@@ -35,7 +35,7 @@ struct EngineFailureTests {
 
     @Test func `the last attempt is followed by the on_failure list, which receives the reason`() throws {
         try withTempTree { tree in
-            let seen = Shared<[Invocation]>([])
+            let seen = Locked<[Invocation]>([])
             let rule = Self.rule(
                 tree.root, onFailure: [Self.action("first"), Self.action("second")], attempts: 3,
                 actions: ["one", "two"])
@@ -114,7 +114,7 @@ struct EngineFailureTests {
     @Test func `in a batch, the list runs once for the failed events`() {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
-            let runs = Shared<[String]>([])
+            let runs = Locked<[String]>([])
             let rule = Self.rule(tree.root, onFailure: [Self.action("aside")]).with {
                 $0.batch = Rule.Batch(wait: .milliseconds(300))
             }
@@ -162,7 +162,7 @@ struct EngineFailureTests {
         try withTempTree { tree in
             let store = DiskStore.inMemory()
             let rule = Self.rule(tree.root, onFailure: [Self.action("first"), Self.action("second")])
-            let isBack = Shared(false)
+            let isBack = Locked(false)
             let perform: @Sendable (Action, Invocation) -> Outcome = { action, invocation in
                 if action.name == "act" { return Outcome(isBack.value ? .succeeded : .failed, "no luck") }
                 if action.name == "first" || isBack.value { return Outcome(.succeeded, "did \(action.name)") }
@@ -219,7 +219,7 @@ struct EngineFailureTests {
 
     @Test func `a failing rule is slowed down until one of its jobs succeeds`() {
         withTempTree { tree in
-            let isUp = Shared(false)
+            let isUp = Locked(false)
             let run = EngineRun(
                 [
                     .sample(

@@ -52,8 +52,8 @@ struct EngineGroupLoopTests {
                 $0.ready = Readiness()
                 $0.ready?.command = [Template(literal: "/bin/true")]
             }
-            let asked = Shared(0)
-            let isReady = Shared(false)
+            let asked = Locked(0)
+            let isReady = Locked(false)
             let run = EngineRun([rule]) { action, _ in
                 guard action.name == "exec" else { return Outcome(.succeeded) }
                 asked.change { $0 += 1 }

@@ -172,7 +172,7 @@ struct EngineGroupRefusalTests {
         try withTempTree { tree in
             let root = tree.root
             let rule = try Self.asked(root, RetryPolicy(attempts: 3, delay: .milliseconds(1)))
-            let asked = Shared(0)
+            let asked = Locked(0)
             let run = EngineRun([rule]) { action, invocation in
                 guard action.name == "exec", invocation.job.event.path.lastComponent.elementsEqual("a.nfo".utf8)
                 else { return Outcome(.succeeded) }

@@ -82,7 +82,7 @@ struct EngineReadyTests {
                     rule.ready = Readiness()
                     rule.ready?.command = [Template(literal: "/bin/true")]
                 }
-            let asked = Shared(0)
+            let asked = Locked(0)
             let run = EngineRun([rule]) { action, _ in
                 guard action.name == "exec" else { return Outcome(.succeeded) }
                 let count = asked.change { count in
@@ -112,7 +112,7 @@ struct EngineReadyTests {
                     rule.ready = Readiness()
                     rule.ready?.command = [Template(literal: "/bin/true")]
                 }
-            let asked = Shared(0)
+            let asked = Locked(0)
             let run = EngineRun([rule]) { action, _ in
                 guard action.name == "exec" else { return Outcome(.retry, "'ready': I am not") }
                 let count = asked.change { count in

@@ -271,18 +271,6 @@ final class Gate: Sendable {
     func pass() { _ = Deadline.wait(within: .seconds(300)) { self.isOpen.load(ordering: .acquiring) } }
 }
 
-/// A value shared by threads.
-final class Shared<Value: Sendable>: Sendable {
-    private let storage: Mutex<Value>
-
-    init(_ value: Value) { storage = Mutex(value) }
-
-    var value: Value { storage.withLock { $0 } }
-
-    @discardableResult
-    func change<Result: Sendable>(_ body: (inout Value) -> Result) -> Result { storage.withLock { body(&$0) } }
-}
-
 extension Rule {
     /// Returns the rule with some keys changed.
     func with(_ change: (inout Rule) -> Void) -> Rule {

@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 struct TreeProbeTests {
-    /// Returns the tree when it is at rest; a process that another test starts briefly has copies of all descriptors.
+    /// Returns the tree when it has settled; a process that another test starts briefly has copies of all descriptors.
     private func rested(_ root: PathBytes) -> TreeMetadata? {
         Deadline.poll {
             if case .resting(let tree) = KernelFileSystem().tree(at: DiskProbe.Location(root)) { tree } else { nil }

@@ -3,7 +3,7 @@ import Globbing
 import Reconciling
 import System
 
-/// The checks of a run of the reconciler: between two steps, at each lease, and at rest.
+/// The checks of a run of the reconciler: between two steps, at each lease, and when all work is done.
 struct LedgerCheck {
     let runner: LedgerActionRunner
 

@@ -327,7 +327,7 @@ struct BuiltInFileTests {
                     let temporary = source.parent.appending(".t")
                     TestFile.write(temporary, "second \(round)")
                     _ = temporary.withCString { from in source.withCString { rename(from, $0) } }
-                    let hasArrived = eventually(within: .seconds(60)) {
+                    let hasArrived = Deadline.wait(within: .seconds(60)) {
                         listing(out).contains { $0.hasSuffix(": second \(round)") }
                     }
                     if !hasArrived { lost.change { $0.append(round) } }

@@ -57,7 +57,7 @@ struct IndexHandlerTests {
                 _ = bench.path(name).withCString { unlink($0) }
                 bench.run(.deleted, name)
             }
-            #expect(TestFile.read(bench.to).map { String(decoding: $0, as: UTF8.self) } == "[]\n")
+            #expect(TestFile.text(bench.to) == "[]\n")
         }
     }
 

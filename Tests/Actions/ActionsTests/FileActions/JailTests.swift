@@ -190,7 +190,7 @@ struct JailTests {
                 }
             }
             // On a busy machine the other process may not have run at all yet.
-            let hasMet = eventually {
+            let hasMet = Deadline.wait {
                 if endings["changed", default: 0] + endings["outside", default: 0] > 0 { return true }
                 let outcome = run(tree.path("in/sub/f0"), ["to": tree.path("out/x/y/"), "on_conflict": "overwrite"])
                 endings[outcome.code ?? outcome.ending.rawValue, default: 0] += 1

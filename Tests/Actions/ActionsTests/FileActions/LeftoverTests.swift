@@ -2,6 +2,7 @@ import CAlightLinux
 import Foundation
 import Glibc
 import System
+import TestKit
 import Testing
 @testable import ActionAPI
 @testable import FileActions
@@ -19,7 +20,7 @@ struct LeftoverTests {
 
     init() throws {
         launcher = try makeLauncher()
-        directory = try TemporaryDirectory()
+        directory = TemporaryDirectory()
     }
 
     /// A program whose children try to escape in several ways and write their process IDs into `ids`.
@@ -116,7 +117,7 @@ struct LeftoverTests {
             let launcher = try makeLauncher()
             let script = "cd '\(path)'; sleep 600 & echo $! >>a; setsid sleep 600 & echo $! >>a; echo $$ >>a; wait"
             Thread.detachNewThread { _ = launcher.run(shell(script), stop: StopSignal()) }
-            let isUp = eventually {
+            let isUp = Deadline.wait {
                 (try? String(contentsOfFile: "\(path)/a", encoding: .utf8))?.split(separator: "\n").count == 3
             }
             #expect(isUp)
@@ -124,7 +125,7 @@ struct LeftoverTests {
         }
         let processes = directory.processes(in: "a")
         #expect(processes.count == 3)
-        #expect(eventually { processes.allSatisfy(isGone) })
+        #expect(Deadline.wait { processes.allSatisfy(isGone) })
     }
 
     @Test func `when Alight is killed while a report is pending, every process dies`() throws {
@@ -147,7 +148,7 @@ struct LeftoverTests {
         let null = OwnedDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
         let top = OwnedDescriptor(open("/", O_RDONLY | O_CLOEXEC))
         #expect(cal_send_with_descriptors(ours.raw, plan, plan.count, [null.raw, null.raw, null.raw, top.raw], 4) == 0)
-        #expect(eventually { directory.processes(in: "a").count == 3 })
+        #expect(Deadline.wait { directory.processes(in: "a").count == 3 })
         ours.close()
         process.waitUntilExit()
         #expect(directory.processes(in: "a").allSatisfy(isGone))
@@ -156,13 +157,13 @@ struct LeftoverTests {
     @Test func `when the launcher is killed, the program dies`() throws {
         let directory = directory
         Thread.detachNewThread {
-            _ = eventually { directory.processes(in: "ids").count == 2 }
+            _ = Deadline.wait { directory.processes(in: "ids").count == 2 }
             for process in directory.processes(in: "ids").suffix(1) { kill(process, SIGKILL) }
         }
         let script = "cd '\(directory.path)'; (echo $$; echo $PPID) >i; mv i ids; exec sleep 600"
         let result = launcher.run(shell(script), stop: stop)
         #expect(result.way == .signalled(SIGKILL))
         let program = try #require(directory.processes(in: "ids").first)
-        #expect(eventually { isGone(program) })
+        #expect(Deadline.wait { isGone(program) })
     }
 }

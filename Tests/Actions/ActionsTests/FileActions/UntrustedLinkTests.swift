@@ -148,7 +148,7 @@ struct UntrustedLinkTests {
                 }
             }
             for _ in 0..<200 { round() }
-            let hasMet = eventually {
+            let hasMet = Deadline.wait {
                 if codes["outside"] != nil { return true }
                 round()
                 return false

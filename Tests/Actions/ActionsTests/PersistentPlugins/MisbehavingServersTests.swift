@@ -6,6 +6,7 @@ import PluginProtocol
 import Plugins
 import Rules
 import System
+import TestKit
 import Testing
 
 /// Serving plugins that violate the protocol: each request gets the correct outcome, and no process survives.
@@ -241,11 +242,11 @@ struct MisbehavingServersTests {
             others.change { $0 = all }
         }
         thread.start()
-        #expect(eventually { serving.text(of: "open") == "\n\n\n" })
+        #expect(Deadline.wait { serving.text(of: "open") == "\n\n\n" })
         let outcome = serving.ask(4) { $0.timeout = .milliseconds(200) }
         #expect(outcome.ending == .retry)
         #expect(outcome.code == "timed-out")
-        #expect(eventually { others.value.count == 3 })
+        #expect(Deadline.wait { others.value.count == 3 })
         #expect(others.value.allSatisfy { $0.message == "again" }, "\(others.value)")
         serving.close(isAtOnce: true)
         #expect(serving.started.allSatisfy(isGone))
@@ -312,7 +313,7 @@ struct MisbehavingServersTests {
                 sys.exit(3)
             """)
         #expect(serving.ask().message == "again")
-        #expect(eventually { serving.stage.directory.processes(in: "daemon").allSatisfy(isGone) })
+        #expect(Deadline.wait { serving.stage.directory.processes(in: "daemon").allSatisfy(isGone) })
         serving.close()
     }
 
@@ -347,9 +348,9 @@ struct MisbehavingServersTests {
             outcomes.change { $0 = [outcome] }
         }
         thread.start()
-        #expect(eventually { serving.text(of: "open") != nil })
+        #expect(Deadline.wait { serving.text(of: "open") != nil })
         serving.close(isAtOnce: true)
-        #expect(eventually { outcomes.value.first?.isInterrupted == true })
+        #expect(Deadline.wait { outcomes.value.first?.isInterrupted == true })
         #expect(serving.started.allSatisfy(isGone))
     }
 }

@@ -3,6 +3,7 @@ import JSON
 import PluginProtocol
 import Rules
 import System
+import TestKit
 import Testing
 @testable import ActionAPI
 @testable import FileActions
@@ -191,7 +192,7 @@ struct ServingTests {
             """)
         let stage = serving.stage
         Thread.detachNewThread {
-            _ = eventually { stage.directory.text(of: "open") != nil }
+            _ = Deadline.wait { stage.directory.text(of: "open") != nil }
             stage.stop.raise()
         }
         let outcomes = serving.ask(all: 3)

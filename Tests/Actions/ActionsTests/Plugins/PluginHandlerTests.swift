@@ -5,6 +5,7 @@ import PluginProtocol
 import Plugins
 import Rules
 import System
+import TestKit
 import Testing
 
 struct PluginHandlerTests {
@@ -286,7 +287,7 @@ struct PluginHandlerTests {
     @Test func `a stop does not count as an attempt`() throws {
         let stage = stage
         Thread.detachNewThread {
-            _ = eventually { stage.directory.text(of: "up") != nil }
+            _ = Deadline.wait { stage.directory.text(of: "up") != nil }
             stage.stop.raise()
         }
         let outcome = try stage.plugin("#!/bin/sh\ntouch '\(stage.directory.path)/up'\nsleep 600\n")

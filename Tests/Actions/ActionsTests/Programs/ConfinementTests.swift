@@ -2,6 +2,7 @@ import CAlightLinux
 import Foundation
 import Rules
 import System
+import TestKit
 import Testing
 @testable import ActionAPI
 @testable import FileActions
@@ -124,7 +125,7 @@ struct ConfinementTests {
             "fs = []\ntry:\n  while True: fs.append(open('/dev/null'))\nexcept OSError as e: print(e.errno)"
         ) { $0.limits.files = 32 }
         #expect(files.text == "\(EMFILE)\n")
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let size = run("exec head -c 100000 /dev/zero >'\(directory.path)/f'") { $0.limits.fileSize = 1000 }
         #expect(size.way == .signalled(SIGXFSZ))
     }
@@ -171,7 +172,7 @@ struct ConfinementTests {
         let reading = OwnedDescriptor(pipe[0])
         let program = LaunchedProgram(
             launcher, of: LauncherPool(keeps: false), input: OwnedDescriptor(pipe[1]), output: reading, error: reading)
-        #expect(eventually { program.checkForEnd() })
+        #expect(Deadline.wait { program.checkForEnd() })
         return program.end
     }
 }

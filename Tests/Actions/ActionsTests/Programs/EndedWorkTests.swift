@@ -75,7 +75,7 @@ struct EndedWorkTests {
 
     /// The number of bytes that this thread has written.
     private static var written: UInt64 {
-        let lines = String(decoding: TestFile.read("/proc/thread-self/io") ?? [], as: UTF8.self).split(separator: "\n")
+        let lines = (TestFile.text("/proc/thread-self/io") ?? "").split(separator: "\n")
         return lines.first { $0.hasPrefix("wchar: ") }.flatMap { UInt64($0.dropFirst("wchar: ".count)) } ?? 0
     }
 

@@ -4,6 +4,7 @@ import Glibc
 import Logging
 import Rules
 import System
+import TestKit
 import Testing
 @testable import ActionAPI
 @testable import FileActions
@@ -89,7 +90,7 @@ struct LauncherPoolTests {
         for _ in 0..<2 {
             #expect(process.run(plan, with: [null.raw, null.raw, null.raw, top.raw]) == 0)
             let program = LaunchedProgram(process, of: pool, input: null, output: null, error: null)
-            #expect(eventually { program.checkForEnd() })
+            #expect(Deadline.wait { program.checkForEnd() })
             #expect(program.end == .exited(status: 3))
             program.kill()
             #expect(process.send(.kill))
@@ -99,7 +100,7 @@ struct LauncherPoolTests {
     @Test func `a launcher that was killed while it waited is replaced`() throws {
         let first = try run("echo hi")
         #expect(kill(first.launcher, SIGKILL) == 0)
-        #expect(eventually { isGone(first.launcher) })
+        #expect(Deadline.wait { isGone(first.launcher) })
         let second = try run("echo hi")
         #expect(second.output == "hi\n")
         #expect(second.launcher != first.launcher)
@@ -111,7 +112,7 @@ struct LauncherPoolTests {
     private func waitingChild(of launcher: pid_t) throws -> pid_t {
         var children: [pid_t] = []
         #expect(
-            eventually {
+            Deadline.wait {
                 children = Descendants.of(launcher)
                 // Before it has its own session, it may not be set up yet to exit with its launcher.
                 return children.count == 1 && children.allSatisfy { getsid($0) == $0 }
@@ -135,7 +136,7 @@ struct LauncherPoolTests {
         for _ in 0..<3 {
             let child = try waitingChild(of: first.launcher)
             #expect(kill(child, SIGKILL) == 0)
-            #expect(eventually { isGone(child) })
+            #expect(Deadline.wait { isGone(child) })
             let second = try run("echo hi")
             #expect(second.output == "hi\n")
             #expect(second.launcher == first.launcher)
@@ -148,7 +149,7 @@ struct LauncherPoolTests {
         let first = try run(signals)
         let child = try waitingChild(of: first.launcher)
         #expect(kill(child, number) == 0 && kill(first.launcher, number) == 0)
-        #expect(eventually { hasTakenSignals(child) && hasTakenSignals(first.launcher) })
+        #expect(Deadline.wait { hasTakenSignals(child) && hasTakenSignals(first.launcher) })
         let second = try run(signals)
         #expect(second.way == .exited(status: 0))
         #expect(second.output == first.output)
@@ -176,7 +177,7 @@ struct LauncherPoolTests {
             process, of: LauncherPool(keeps: true), input: null, output: null, error: null)
         #expect(!program.hasStarted)
         process.resume()
-        #expect(eventually { program.checkForEnd() })
+        #expect(Deadline.wait { program.checkForEnd() })
         #expect(program.end == .exited(status: 3))
     }
 
@@ -211,7 +212,7 @@ struct LauncherPoolTests {
             let flags = fcntl(end.raw, F_GETFL)
             #expect(flags & O_NONBLOCK != 0)
         }
-        #expect(eventually { program.checkForEnd() })
+        #expect(Deadline.wait { program.checkForEnd() })
     }
 
     /// A program that fills its standard input, creates the file `full`, and continues with the given lines of Python.
@@ -234,10 +235,10 @@ struct LauncherPoolTests {
     }
 
     @Test func `a program that fills its own input is terminated at its timeout`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let command = filling(directory, then: "time.sleep(600)", timeout: .milliseconds(100))
         func input() -> [UInt8] {
-            #expect(eventually { directory.text(of: "full") != nil })
+            #expect(Deadline.wait { directory.text(of: "full") != nil })
             return [65]
         }
         let result = launcher.run(command, stop: stop, report: { _ in }, lateInput: input)
@@ -246,7 +247,7 @@ struct LauncherPoolTests {
 
     @Test(arguments: [4000, 300_000])
     func `a request that does not fit into the pipe yet arrives complete`(size: Int) throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rest = """
             print('full', file=sys.stderr, flush=True)
             while not os.path.exists('\(directory.path)/go'): time.sleep(0.01)
@@ -255,7 +256,7 @@ struct LauncherPoolTests {
             """
         let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         func input() -> [UInt8] {
-            #expect(eventually { directory.text(of: "full") != nil })
+            #expect(Deadline.wait { directory.text(of: "full") != nil })
             return bytes
         }
         // The report is handled after the first attempt to write.
@@ -275,7 +276,7 @@ struct LauncherPoolTests {
         let program = try launcher.start(shell("echo hi"))
         #expect(!program.checkForEnd())
         #expect(kill(first.launcher, SIGKILL) == 0)
-        #expect(eventually { program.checkForEnd() })
+        #expect(Deadline.wait { program.checkForEnd() })
         #expect(program.end == .notLaunched("alight-launch exited before the program started"))
         #expect(!program.hasStarted)
     }
@@ -284,7 +285,7 @@ struct LauncherPoolTests {
         let first = try run("echo hi")
         _ = try waitingChild(of: first.launcher)
         #expect(kill(first.launcher, SIGSTOP) == 0)
-        #expect(eventually { Descendants.state(of: first.launcher) == "T" })
+        #expect(Deadline.wait { Descendants.state(of: first.launcher) == "T" })
         let second = try run("echo there", timeout: .seconds(1))
         #expect(second.way == .exited(status: 0))
         #expect(second.output == "there\n")
@@ -292,7 +293,7 @@ struct LauncherPoolTests {
     }
 
     @Test func `a stopped launcher is resumed when its program times out`() throws {
-        let ids = try TemporaryDirectory()
+        let ids = TemporaryDirectory()
         let first = try run("echo hi")
         let script = "setsid sleep 600 & echo $! >'\(ids.path)/ids'; kill -STOP $PPID; sleep 600"
         let result = try run(script, timeout: .seconds(1))
@@ -305,7 +306,7 @@ struct LauncherPoolTests {
     }
 
     @Test func `a launcher that cannot be resumed is killed with all its processes`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         // SIGCONT does not resume a traced process.
         let script = """
             import ctypes, os, subprocess, time
@@ -324,7 +325,7 @@ struct LauncherPoolTests {
         #expect(result.way == .timedOut, "\(result)")
         let processes = directory.processes(in: "ids")
         #expect(processes.count == 2)
-        #expect(eventually { processes.allSatisfy(isGone) })
+        #expect(Deadline.wait { processes.allSatisfy(isGone) })
     }
 
     @Test func `a launcher that accepts no plan is replaced`() throws {
@@ -334,7 +335,7 @@ struct LauncherPoolTests {
         // More than the socket buffer can hold.
         for index in 0..<4 { command.environment.append(("LONG\(index)", [UInt8](repeating: 65, count: 120_000))) }
         #expect(launcher.run(command, stop: stop).text == "hi\n")
-        #expect(eventually { isGone(first.launcher) })
+        #expect(Deadline.wait { isGone(first.launcher) })
     }
 
     @Test func `a path that cannot be opened for a program uses up no launcher`() throws {
@@ -385,14 +386,14 @@ struct LauncherPoolTests {
     }
 
     @Test func `a program is killed when nothing refers to its run any more`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         func begin() throws {
             let program = try launcher.start(
                 shell("echo $$ >'\(directory.path)/i'; mv '\(directory.path)/i' '\(directory.path)/ids'; sleep 600"))
-            #expect(eventually { directory.text(of: "ids") != nil })
+            #expect(Deadline.wait { directory.text(of: "ids") != nil })
             #expect(!program.checkForEnd())
         }
         try begin()
-        #expect(eventually { directory.processes(in: "ids").allSatisfy(isGone) })
+        #expect(Deadline.wait { directory.processes(in: "ids").allSatisfy(isGone) })
     }
 }

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Programs
 import System
+import TestKit
 import Testing
 
 /// Each body runs in its own process, so that descriptors and children can be counted exactly.
@@ -28,8 +29,8 @@ struct LeakTests {
             }
             #expect(failures.value == [])
             launcher.endIdle()
-            #expect(eventually { openDescriptors() <= before }, "\(openDescriptors()) instead of \(before)")
-            #expect(eventually { children().isEmpty }, "\(children())")
+            #expect(Deadline.wait { openDescriptors() <= before }, "\(openDescriptors()) instead of \(before)")
+            #expect(Deadline.wait { children().isEmpty }, "\(children())")
         }
     }
 
@@ -40,7 +41,7 @@ struct LeakTests {
             let command = Command(executable: "/bin/true", timeout: .seconds(300))
             _ = launcher.run(command, stop: stop)
             launcher.endIdle()
-            #expect(eventually { children().isEmpty }, "\(children())")
+            #expect(Deadline.wait { children().isEmpty }, "\(children())")
             let before = (openDescriptors(), threads())
             let failures = Locked<[String]>([])
             onThreads(200) { thread in
@@ -53,9 +54,9 @@ struct LeakTests {
             }
             #expect(failures.value.isEmpty, "\(failures.value.count) of 10,000: \(failures.value.prefix(3))")
             launcher.endIdle()
-            #expect(eventually { openDescriptors() <= before.0 }, "\(openDescriptors()) instead of \(before.0)")
-            #expect(eventually { threads() <= before.1 }, "\(threads()) instead of \(before.1)")
-            #expect(eventually { children().isEmpty }, "\(children())")
+            #expect(Deadline.wait { openDescriptors() <= before.0 }, "\(openDescriptors()) instead of \(before.0)")
+            #expect(Deadline.wait { threads() <= before.1 }, "\(threads()) instead of \(before.1)")
+            #expect(Deadline.wait { children().isEmpty }, "\(children())")
         }
     }
 
@@ -74,8 +75,8 @@ struct LeakTests {
                 _ = ProcessLauncher(launcher: "/nowhere").run(shell("true"), stop: stop)
             }
             launcher.endIdle()
-            #expect(eventually { openDescriptors() <= before }, "\(openDescriptors()) instead of \(before)")
-            #expect(eventually { children().isEmpty }, "\(children())")
+            #expect(Deadline.wait { openDescriptors() <= before }, "\(openDescriptors()) instead of \(before)")
+            #expect(Deadline.wait { children().isEmpty }, "\(children())")
         }
     }
 
@@ -85,7 +86,7 @@ struct LeakTests {
             let stop = StopSignal()
             _ = launcher.run(shell("true"), stop: stop)
             launcher.endIdle()
-            #expect(eventually { children().isEmpty }, "\(children())")
+            #expect(Deadline.wait { children().isEmpty }, "\(children())")
             fillGaps()
             let before = openDescriptors()
             var limit = rlimit()
@@ -114,7 +115,7 @@ struct LeakTests {
             launcher.endIdle()
             // Foundation leaks the two descriptors of its socket pair when the system refuses a start.
             let most = before + 2 * refused
-            #expect(eventually { openDescriptors() <= most }, "\(openDescriptors()) instead of \(most)")
+            #expect(Deadline.wait { openDescriptors() <= most }, "\(openDescriptors()) instead of \(most)")
         }
     }
 
@@ -165,9 +166,10 @@ struct LeakTests {
                 }
                 if round == 0 { threads.change { $0 = runningThreads() } }
             }
-            #expect(eventually { openDescriptors() <= before }, "\(openDescriptors()) instead of \(before)")
-            #expect(eventually { children().isEmpty }, "\(children())")
-            #expect(eventually { runningThreads() <= threads.value }, "\(runningThreads()) instead of \(threads.value)")
+            #expect(Deadline.wait { openDescriptors() <= before }, "\(openDescriptors()) instead of \(before)")
+            #expect(Deadline.wait { children().isEmpty }, "\(children())")
+            #expect(
+                Deadline.wait { runningThreads() <= threads.value }, "\(runningThreads()) instead of \(threads.value)")
         }
     }
 }

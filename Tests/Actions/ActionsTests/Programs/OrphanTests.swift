@@ -3,6 +3,7 @@ import Glibc
 import PluginProtocol
 import Rules
 import System
+import TestKit
 import Testing
 @testable import ActionAPI
 @testable import FileActions
@@ -37,7 +38,7 @@ struct OrphanTests {
             Orphans.adopt()
             let launcher = try makeLauncher()
             for _ in 0..<3 {
-                let directory = try TemporaryDirectory()
+                let directory = TemporaryDirectory()
                 let command = OrphanTests.command(
                     OrphanTests.killer, [directory.path.description, "", LeftoverTests.escape])
                 #expect(launcher.run(command, stop: StopSignal()).way == .signalled(SIGKILL))
@@ -72,7 +73,7 @@ struct OrphanTests {
         await #expect(processExitsWith: .success) {
             Orphans.adopt()
             let launcher = try makeLauncher()
-            let directory = try TemporaryDirectory()
+            let directory = TemporaryDirectory()
             let path = directory.path.description
             let background = call("/bin/sh", ["-c", "sleep 600 >/dev/null & echo $! >other"], in: directory.path)
             #expect(background.status == 0)
@@ -85,12 +86,12 @@ struct OrphanTests {
                 let result = launcher.run(shell(script, timeout: .seconds(300)), stop: StopSignal())
                 termination.change { $0 = result.way }
             }
-            #expect(eventually { directory.processes(in: "neighbour").count == 1 })
+            #expect(Deadline.wait { directory.processes(in: "neighbour").count == 1 })
             let result = launcher.run(shell("kill -9 $PPID; sleep 600", timeout: .seconds(300)), stop: StopSignal())
             #expect(result.way == .signalled(SIGKILL))
             #expect(!isOther || kill(other, 0) == 0)
             try directory.write("go", "")
-            #expect(eventually { termination.value != nil })
+            #expect(Deadline.wait { termination.value != nil })
             #expect(termination.value == .exited(status: 7))
             kill(other, SIGKILL)
         }
@@ -99,7 +100,7 @@ struct OrphanTests {
     @Test func `the processes of a serving plugin die with the launcher that it kills`() async {
         await #expect(processExitsWith: .success) {
             Orphans.adopt()
-            let directory = try TemporaryDirectory()
+            let directory = TemporaryDirectory()
             let serving = try ServingStage(
                 """
                 import subprocess, time

@@ -4,6 +4,7 @@ import Logging
 import Programs
 import Synchronization
 import System
+import TestKit
 import Testing
 
 /// Whether the handler of SIGUSR2 has run.
@@ -147,7 +148,7 @@ struct ProcessLauncherTests {
     }
 
     @Test func `lines arrive while the program runs`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let script = "echo waiting >&2; while ! [ -e '\(directory.path)/go' ]; do sleep 0.01; done"
         let result = launcher.run(shell(script), stop: stop) { line in
             if line.elementsEqual("waiting".utf8) { _ = try? directory.write("go", "") }
@@ -191,7 +192,7 @@ struct ProcessLauncherTests {
     }
 
     @Test func `a file that is not a program cannot be started, with the reason`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let script = try directory.write("script", "#!/bin/sh\n")
         let cases: [(file: PathBytes, reason: String, miss: ProgramResult.Miss?)] = [
             (try directory.write("plain", "#!/bin/sh\n", mode: 0o644), "Permission denied", .forbidden),
@@ -211,7 +212,7 @@ struct ProcessLauncherTests {
     }
 
     @Test func `a binary whose interpreter is missing is not reported as missing itself`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         var binary = try Data(contentsOf: URL(fileURLWithPath: "/bin/true"))
         let location = try #require(binary.range(of: Data("/ld-".utf8)))
         binary.replaceSubrange(location, with: Data("/no-".utf8))
@@ -270,10 +271,10 @@ struct ProcessLauncherTests {
     }
 
     @Test func `raising the stop signal terminates the program`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let stop = stop
         Thread.detachNewThread {
-            _ = eventually { directory.text(of: "up") != nil }
+            _ = Deadline.wait { directory.text(of: "up") != nil }
             stop.raise()
         }
         let result = run(shell("echo >'\(directory.path)/up'; sleep 600"))

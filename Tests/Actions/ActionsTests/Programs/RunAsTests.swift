@@ -2,6 +2,7 @@ import Foundation
 import PluginProtocol
 import Rules
 import System
+import TestKit
 import Testing
 @testable import ActionAPI
 @testable import FileActions
@@ -131,7 +132,7 @@ struct RunAsTests {
         let out = try stage.directory.directory("out", mode: 0o777)
         let (directory, stop) = (stage.directory, stage.stop)
         Thread.detachNewThread {
-            _ = eventually { directory.processes(in: "out/ids").count == 5 }
+            _ = Deadline.wait { directory.processes(in: "out/ids").count == 5 }
             stop.raise()
         }
         let program = ["/usr/bin/python3", "-Sc", LeftoverTests.escape, out.description, "stay"]

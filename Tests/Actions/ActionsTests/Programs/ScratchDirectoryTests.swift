@@ -2,6 +2,7 @@ import CAlightLinux
 import Foundation
 import Glibc
 import System
+import TestKit
 import Testing
 @testable import ActionAPI
 @testable import FileActions
@@ -17,7 +18,7 @@ struct ScratchDirectoryTests {
     let scratch: ScratchDirectories
 
     init() throws {
-        directory = try TemporaryDirectory()
+        directory = TemporaryDirectory()
         scratch = ScratchDirectories(base: try directory.directory("run/alight", mode: 0o700))
     }
 
@@ -89,7 +90,7 @@ struct ScratchDirectoryTests {
         try input.fileHandleForWriting.close()
         holder.waitUntilExit()
         #expect(
-            eventually {
+            Deadline.wait {
                 other.removeAbandoned()
                 return (try? left()) == [own, "run-x-1"]
             })
