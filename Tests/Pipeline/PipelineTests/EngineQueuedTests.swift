@@ -4,7 +4,6 @@ import Glibc
 import Pipeline
 import PluginProtocol
 import Rules
-import Settling
 import System
 import TestKit
 import Testing

@@ -3,7 +3,6 @@ import Pipeline
 import PluginProtocol
 import Reconciling
 import Rules
-import Settling
 import Storage
 import System
 import TestKit

@@ -4,9 +4,7 @@ import Globbing
 import Logging
 import Pipeline
 import PluginProtocol
-import Reconciling
 import Rules
-import Settling
 import Storage
 import Synchronization
 import System

@@ -1,9 +1,9 @@
 import ActionAPI
 import FileEvents
+import JSON
 import Pipeline
 import PluginProtocol
 import Rules
-import Settling
 import Storage
 import System
 import TestKit

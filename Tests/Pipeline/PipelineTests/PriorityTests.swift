@@ -1,4 +1,3 @@
-import FileEvents
 import Pipeline
 import PluginProtocol
 import Rules

@@ -1,6 +1,7 @@
 import ActionAPI
 import FileActions
 import Glibc
+import JSON
 import PluginProtocol
 import Rules
 import System

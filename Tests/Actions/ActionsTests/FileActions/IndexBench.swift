@@ -4,7 +4,6 @@ import FileEvents
 import Foundation
 import Glibc
 import Globbing
-import PluginProtocol
 import Rules
 import System
 import TestKit

@@ -6,11 +6,6 @@ import TestKit
 import Testing
 @testable import ActionAPI
 @testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
-@testable import Programs
 
 /// A move to another file system while other moves are under way.
 struct MoveGroupTests {

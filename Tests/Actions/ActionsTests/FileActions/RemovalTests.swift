@@ -3,13 +3,7 @@ import Glibc
 import System
 import TestKit
 import Testing
-@testable import ActionAPI
 @testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
-@testable import Programs
 
 /// A name is removed only while the file that makes it redundant exists under another name.
 struct RemovalTests {

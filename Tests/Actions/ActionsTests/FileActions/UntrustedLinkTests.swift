@@ -3,6 +3,7 @@ import CAlightLinux
 import FileActions
 import Glibc
 import Globbing
+import JSON
 import PluginProtocol
 import Rules
 import System

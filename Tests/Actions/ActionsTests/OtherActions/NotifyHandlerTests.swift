@@ -1,5 +1,6 @@
 import ActionAPI
 import Glibc
+import JSON
 import OtherActions
 import PluginProtocol
 import Rules

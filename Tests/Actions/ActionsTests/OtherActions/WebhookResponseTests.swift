@@ -1,7 +1,5 @@
-import ActionAPI
 import Foundation
 import JSON
-import OtherActions
 import PluginProtocol
 import Rules
 import Testing

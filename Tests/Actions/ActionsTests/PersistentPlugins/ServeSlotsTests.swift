@@ -1,12 +1,7 @@
 import Logging
 import System
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
 @testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
 @testable import Programs
 
 extension ServeRequest {

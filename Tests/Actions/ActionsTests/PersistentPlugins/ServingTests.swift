@@ -6,12 +6,7 @@ import System
 import TestKit
 import Testing
 @testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
 @testable import Plugins
-@testable import Programs
 
 /// Serving plugins that follow the protocol, as real processes.
 struct ServingTests {

@@ -4,10 +4,6 @@ import Rules
 import System
 import Testing
 @testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
 @testable import Plugins
 @testable import Programs
 

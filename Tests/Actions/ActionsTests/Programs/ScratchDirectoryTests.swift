@@ -4,12 +4,6 @@ import Glibc
 import System
 import TestKit
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
 @testable import Programs
 
 /// The scratch directories of attempts, and the removal of those that were abandoned.

@@ -10,10 +10,8 @@ import System
 import TestKit
 import Testing
 @testable import ActionAPI
-@testable import FileActions
 @testable import OtherActions
 @testable import PersistentPlugins
-@testable import PluginConformance
 @testable import Plugins
 @testable import Programs
 
