@@ -1,6 +1,5 @@
 import Foundation
 import Glibc
-import Rules
 import TestKit
 import Testing
 

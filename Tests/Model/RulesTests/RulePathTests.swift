@@ -1,4 +1,3 @@
-import FileEvents
 import Globbing
 import Rules
 import System

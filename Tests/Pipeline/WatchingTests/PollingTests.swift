@@ -1,5 +1,5 @@
-import FileEvents
 import CAlightLinux
+import FileEvents
 import Glibc
 import System
 import TestKit

@@ -1,7 +1,5 @@
 import FileEvents
-import Globbing
 import Reconciling
-import Settling
 import System
 
 /// The actions of a run of the reconciler, with the mirrors that they maintain.

@@ -2,7 +2,6 @@ import FileEvents
 import Pipeline
 import Reconciling
 import Rules
-import Settling
 import System
 import Watching
 

@@ -3,7 +3,6 @@ import Globbing
 import Pipeline
 package import Reconciling
 import Rules
-import Settling
 package import System
 import Watching
 

@@ -1,6 +1,5 @@
 import FileEvents
 package import Reconciling
-import Rules
 
 /// A run of given steps, and the events that the action must receive.
 package struct ScriptedCase: Sendable, CustomStringConvertible {

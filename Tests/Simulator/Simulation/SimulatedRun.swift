@@ -4,7 +4,6 @@ import Logging
 import Pipeline
 import PluginProtocol
 import Rules
-import Settling
 import Storage
 import Synchronization
 package import System
