@@ -31,9 +31,9 @@ struct DiskStoreErrorTests {
             merged.jobs[JobID("\(number)")] = JobChange(.unfinished(.leased(number)), isNew: true)
             merged.rows[rule, default: [:]][PathBytes("/in/\(number)")] = LedgerRow(.sample(file: number))
             guard number % 50 == 49 else { continue }
-            let fault = try #require(try bench.store.commit(merged, at: bench.clocks))
-            #expect(fault.mayPass)
-            #expect(fault.description == "the journal '\(bench.path)' can't be written: the disk is full")
+            let error = try #require(try bench.store.commit(merged, at: bench.clocks))
+            #expect(error.mayPass)
+            #expect(error.description == "the journal '\(bench.path)' can't be written: the disk is full")
             #expect(try bench.rows("SELECT id FROM jobs") == ["1"])
             #expect(try bench.store.row(of: rule, at: "/in/2") == nil)
         }
@@ -53,10 +53,10 @@ struct DiskStoreErrorTests {
         let other = try DatabaseQueue(path: "\(bench.path)", configuration: configuration)
         try other.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
         let start = ContinuousClock.now
-        let fault = try #require(try bench.store.commit(changes(1), at: bench.clocks))
+        let error = try #require(try bench.store.commit(changes(1), at: bench.clocks))
         #expect(ContinuousClock.now - start < .seconds(3))
-        #expect(fault.mayPass)
-        #expect(fault.description.contains("it is locked by process \(getpid())"))
+        #expect(error.mayPass)
+        #expect(error.description.contains("it is locked by process \(getpid())"))
         try other.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
         #expect(try bench.store.commit(changes(1), at: bench.clocks) == nil)
     }
@@ -69,12 +69,12 @@ struct DiskStoreErrorTests {
         if isExchanged { TestFile.write(bench.path, try #require(TestFile.read(aside))) }
         // There is nothing to write.
         #expect(try bench.store.commit(TurnChanges(), at: bench.clocks) == nil)
-        let fault = try #require(try bench.store.commit(changes(2), at: bench.clocks))
-        #expect(!fault.mayPass && fault.description.contains("was removed or replaced"))
+        let error = try #require(try bench.store.commit(changes(2), at: bench.clocks))
+        #expect(!error.mayPass && error.description.contains("was removed or replaced"))
         _ = unlink("\(bench.path)")
         try #require(rename("\(aside)", "\(bench.path)") == 0)
-        #expect(try bench.store.commit(changes(2), at: bench.clocks) == fault)
-        #expect(try bench.store.close(at: bench.wall) == fault)
+        #expect(try bench.store.commit(changes(2), at: bench.clocks) == error)
+        #expect(try bench.store.close(at: bench.wall) == error)
         bench.kill()
         #expect(try bench.unfinished().map(\.number) == [1])
     }
@@ -85,12 +85,12 @@ struct DiskStoreErrorTests {
         }
         try bench.inspect { try $0.execute(sql: "UPDATE ledger SET trust = 9 WHERE path = CAST('/in/a' AS BLOB)") }
         #expect(try bench.store.rows(of: rule, below: "/in", after: nil).map(\.0) == ["/in/b"])
-        let fault = try #require(try bench.store.commit(changes(1), at: bench.clocks))
-        #expect(!fault.mayPass)
+        let error = try #require(try bench.store.commit(changes(1), at: bench.clocks))
+        #expect(!error.mayPass)
         #expect(
-            fault.description == "the journal '\(bench.path)' is damaged: a row of the table 'ledger' is invalid")
-        #expect(try bench.store.commit(changes(1), at: bench.clocks) == fault)
-        #expect(try bench.store.close(at: bench.wall) == fault)
+            error.description == "the journal '\(bench.path)' is damaged: a row of the table 'ledger' is invalid")
+        #expect(try bench.store.commit(changes(1), at: bench.clocks) == error)
+        #expect(try bench.store.close(at: bench.wall) == error)
         #expect(try bench.rows("SELECT count(*) FROM jobs") == ["0"])
         #expect(try bench.rows("SELECT value FROM facts WHERE name = 'is_clean'") == ["0"])
     }
@@ -110,12 +110,12 @@ struct DiskStoreErrorTests {
         try bench.commit { _ in }
         var last: PathBytes?
         repeat { last = try bench.store.rows(of: rule, below: "/in", after: last).last?.0 } while last != nil
-        let fault = try #require(try bench.store.commit(changes(1), at: bench.clocks))
-        #expect(!fault.mayPass)
-        #expect(fault.description.hasPrefix("the journal '\(bench.path)' is damaged: "))
-        #expect(fault.help.contains("docs/journal.md"))
-        #expect(try bench.store.commit(changes(1), at: bench.clocks) == fault)
-        #expect(try bench.store.close(at: bench.wall) == fault)
+        let error = try #require(try bench.store.commit(changes(1), at: bench.clocks))
+        #expect(!error.mayPass)
+        #expect(error.description.hasPrefix("the journal '\(bench.path)' is damaged: "))
+        #expect(error.help.contains("docs/journal.md"))
+        #expect(try bench.store.commit(changes(1), at: bench.clocks) == error)
+        #expect(try bench.store.close(at: bench.wall) == error)
         #expect(try bench.rows("SELECT count(*) FROM jobs") == ["0"])
         #expect(try bench.rows("SELECT value FROM facts WHERE name = 'is_clean'") == ["0"])
     }

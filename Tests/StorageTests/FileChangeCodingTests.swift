@@ -4,8 +4,6 @@ import Rules
 import System
 import Testing
 
-@testable import Storage
-
 @Suite("Changes in the journal")
 struct FileChangeCodingTests {
     @Test func `a value with trailing bytes is not valid JSON`() {

@@ -13,17 +13,9 @@ import Testing
 
 /// A copy of a journal file in memory, read without leaving a trace.
 struct JournalCopyTests {
-    /// Returns all files of the directory, with their inode, content and modification time.
+    /// The files of the directory, except the shared memory of an open journal, which is not part of its content.
     private static func files(_ root: PathBytes) -> [[UInt8]: String] {
-        var files: [[UInt8]: String] = [:]
-        // The shared memory of an open journal is not part of its content.
-        for name in TestFile.names(in: root) where !name.suffix(4).elementsEqual("-shm".utf8) {
-            var status = stat()
-            _ = root.appending(name).withCString { lstat($0, &status) }
-            let content = TestFile.read(root.appending(name)) ?? []
-            files[name] = "\(status.st_ino) \(status.st_mtim) \(content.hashValue)"
-        }
-        return files
+        TestFile.states(in: root).filter { !$0.key.suffix(4).elementsEqual("-shm".utf8) }
     }
 
     private static func copy(_ bench: StoreBench) throws -> DiskStore {

@@ -204,9 +204,9 @@ struct JournalOpeningTests {
     }
 
     @Test func `a directory is refused, and nothing is created beside it`() throws {
-        let folder = bench.root.appending("folder")
-        TestFile.makeDirectory(folder)
-        #expect(refusal(of: folder) == .isDirectory(folder))
+        let directory = bench.root.appending("folder")
+        TestFile.makeDirectory(directory)
+        #expect(refusal(of: directory) == .isDirectory(directory))
         #expect(refusal(of: "/etc") == .isDirectory("/etc"))
         #expect(TestFile.names(in: bench.root).count == 1)
     }

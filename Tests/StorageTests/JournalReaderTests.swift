@@ -156,17 +156,17 @@ struct JournalReaderTests {
             ]
             for (name, description, help) in expected {
                 let path = tree.path(name)
-                let fault = #expect(throws: StorageError.self, "\(name)") { _ = try JournalReader(path) }
-                #expect(fault?.description.contains(description) == true, "\(fault?.description ?? "")")
-                #expect(fault?.description.contains("'\(path)'") == true, "\(fault?.description ?? "")")
-                #expect(fault?.help.hasPrefix(help) == true, "\(fault?.help ?? "")")
-                #expect(fault?.mayPass == false)
-                guard let fault, !name.hasPrefix("text/"), !["missing", "empty", "unfinished"].contains(name) else {
+                let error = #expect(throws: StorageError.self, "\(name)") { _ = try JournalReader(path) }
+                #expect(error?.description.contains(description) == true, "\(error?.description ?? "")")
+                #expect(error?.description.contains("'\(path)'") == true, "\(error?.description ?? "")")
+                #expect(error?.help.hasPrefix(help) == true, "\(error?.help ?? "")")
+                #expect(error?.mayPass == false)
+                guard let error, !name.hasPrefix("text/"), !["missing", "empty", "unfinished"].contains(name) else {
                     continue
                 }
                 // A run reports the same error.
-                let error = #expect(throws: JournalError.self) { _ = try DiskStore(at: path, now: .early) }
-                #expect(error?.description == fault.description)
+                let journalError = #expect(throws: JournalError.self) { _ = try DiskStore(at: path, now: .early) }
+                #expect(journalError?.description == error.description)
             }
         }
     }
@@ -181,10 +181,10 @@ struct JournalReaderTests {
             // All pages except the first one, which has the names of the tables.
             for index in 4096..<bytes.count { bytes[index] = 0x5A }
             TestFile.write(path, bytes)
-            let fault = #expect(throws: StorageError.self) {
+            let error = #expect(throws: StorageError.self) {
                 _ = try JournalReader(path).jobs(JournalQuery())
             }
-            #expect(fault?.description.hasPrefix("the journal '\(path)' is damaged: ") == true, "\(fault as Any)")
+            #expect(error?.description.hasPrefix("the journal '\(path)' is damaged: ") == true, "\(error as Any)")
         }
     }
 

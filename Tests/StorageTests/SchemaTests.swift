@@ -16,7 +16,7 @@ struct SchemaTests {
         let text = try bench.rows(query).joined(separator: "\n") + "\n"
         let file = PathBytes(#filePath).parent.appending("Golden/schema.sql")
         if getenv("RECORD") != nil { TestFile.write(file, text) }
-        #expect(TestFile.read(file).map { String(decoding: $0, as: UTF8.self) } == text)
+        #expect(TestFile.text(file) == text)
         #expect(try bench.rows("PRAGMA application_id") == ["\(0x416C_6774)"])
         #expect(try bench.rows("PRAGMA user_version") == ["1"])
         #expect(try bench.rows("PRAGMA journal_mode") == ["wal"])

@@ -61,8 +61,8 @@ final class StoreBench: Sendable {
     /// Ends the run by a clean stop or by a kill.
     func end(isClean: Bool) throws {
         if isClean {
-            let fault = try store.close(at: wall)
-            if let fault { throw fault }
+            let error = try store.close(at: wall)
+            if let error { throw error }
         }
         kill()
     }
@@ -75,7 +75,7 @@ final class StoreBench: Sendable {
     func commit(_ change: (inout TurnChanges) -> Void) throws {
         var changes = TurnChanges()
         change(&changes)
-        if let fault = try store.commit(changes, at: clocks) { throw fault }
+        if let error = try store.commit(changes, at: clocks) { throw error }
     }
 
     /// Commits the state of jobs.

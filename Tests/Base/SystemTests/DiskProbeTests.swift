@@ -39,7 +39,7 @@ struct DiskProbeTests {
         }
     }
 
-    @Test func `S31 a writer of another user's file is found by its descriptor, and none is no proof`() async {
+    @Test func `S31 a writer of another user's file is found by its descriptor, and finding none is no proof`() async {
         // The test needs a separate process, because it permanently becomes another user.
         await #expect(processExitsWith: .success) {
             let tree = TemporaryTree()
@@ -59,7 +59,7 @@ struct DiskProbeTests {
         }
     }
 
-    @Test func `S31 who has a file open for writing is named`() {
+    @Test func `S31 a process that has a file open for writing is named`() {
         withTempTree { tree in
             let (path, other) = (tree.path("a"), tree.path("b"))
             for file in [path, other] { TestFile.write(file, "x") }
@@ -75,7 +75,7 @@ struct DiskProbeTests {
         }
     }
 
-    @Test func `S09 a write lock is found, a read lock is none`() {
+    @Test func `S09 a write lock is found, and a read lock does not count`() {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")
@@ -104,14 +104,14 @@ struct DiskProbeTests {
         }
     }
 
-    @Test func `S09 what has no locks has no answer`() {
+    @Test func `S09 an entry that cannot be locked has no answer`() {
         withTempTree { tree in
             #expect(DiskProbe.locks(of: DiskProbe.Location(tree.root)) == .unknown)
             #expect(DiskProbe.locks(of: DiskProbe.Location(tree.path("missing"))) == .unknown)
         }
     }
 
-    @Test func `S06 extended attributes are read sorted, and only when asked for`() {
+    @Test func `S06 extended attributes are sorted, and read only on request`() {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")
@@ -147,7 +147,7 @@ struct DiskProbeTests {
         return snapshot
     }
 
-    @Test func `S45 a directory's children are counted, hidden ones too`() {
+    @Test func `S45 the children of a directory are counted, including hidden ones`() {
         withTempTree { tree in
             #expect(KernelFileSystem().children(of: DiskProbe.Location(tree.root)) == 0)
             TestFile.write(tree.path("a"), "x")

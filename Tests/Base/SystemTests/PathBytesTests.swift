@@ -7,7 +7,7 @@ struct PathBytesTests {
         ("/a/./b", "/a/b"), ("/a//b/", "/a/b"), ("/a/b/../c", "/a/c"), ("/..", "/"), ("a/../..", ".."), ("./", "."),
         ("/", "/"), ("", "."), ("/a/b", "/a/b"), ("a", "a"), (".a", ".a"), ("/.a/..b", "/.a/..b"), ("/a/.", "/a"),
     ])
-    func `normal form`(_ path: String, _ expected: String) {
+    func `a path has a normal form`(_ path: String, _ expected: String) {
         #expect(PathBytes(path).normalized == PathBytes(expected))
     }
 

@@ -87,84 +87,87 @@ struct ConfigurationTests {
         #expect(found.jobs == nil)
     }
 
-    struct Fault: CustomTestStringConvertible {
+    struct Case: CustomTestStringConvertible {
         var text: String
         /// The line, the column and the message.
-        var said: String
+        var message: String
         var help: String?
         var testDescription: String { text }
     }
 
-    static let faults = [
-        Fault(text: "job: 3", said: "1:1: unknown key 'job'", help: "write 'jobs'"),
-        Fault(
-            text: "action: log", said: "1:1: unknown key 'action'",
+    static let cases = [
+        Case(text: "job: 3", message: "1:1: unknown key 'job'", help: "write 'jobs'"),
+        Case(
+            text: "action: log", message: "1:1: unknown key 'action'",
             help: "it belongs in a rules file, see docs/rules.md"),
-        Fault(text: "jobs: 0", said: "1:7: 'jobs' must be a whole number from 1 to 256, not '0'"),
-        Fault(
-            text: "jobs: \"4\"", said: "1:7: 'jobs' must be a whole number from 1 to 256, not '4'",
+        Case(text: "jobs: 0", message: "1:7: 'jobs' must be a whole number from 1 to 256, not '0'"),
+        Case(
+            text: "jobs: \"4\"", message: "1:7: 'jobs' must be a whole number from 1 to 256, not '4'",
             help: "write it without quotes"),
-        Fault(
+        Case(
             text: "jobs: { limit: 4, extra: -1 }",
-            said: "1:26: 'extra' must be a whole number from 0 to 256, not '-1'"),
-        Fault(text: "jobs: { limt: 4 }", said: "1:9: unknown key 'limt'", help: "write 'limit'"),
-        Fault(text: "jobs: {}", said: "1:7: 'jobs' is empty"),
-        Fault(text: "retention: 3 weeks", said: "1:12: unknown unit 'weeks' in the duration '3 weeks'"),
-        Fault(
-            text: "retention: { size: 5 KB }", said: "1:20: '5 KB' is less than 1 MiB", help: "write '1 MiB' or more"),
-        Fault(text: "retention: {}", said: "1:12: 'retention' is empty"),
-        Fault(text: "listen: 8080", said: "1:9: '8080' is not an address with a port", help: "write '127.0.0.1:8080'"),
-        Fault(
-            text: "listen: localhost:99999", said: "1:9: invalid port '99999' in 'localhost:99999', not from 1 to 65535"
+            message: "1:26: 'extra' must be a whole number from 0 to 256, not '-1'"),
+        Case(text: "jobs: { limt: 4 }", message: "1:9: unknown key 'limt'", help: "write 'limit'"),
+        Case(text: "jobs: {}", message: "1:7: 'jobs' is empty"),
+        Case(text: "retention: 3 weeks", message: "1:12: unknown unit 'weeks' in the duration '3 weeks'"),
+        Case(
+            text: "retention: { size: 5 KB }", message: "1:20: '5 KB' is less than 1 MiB", help: "write '1 MiB' or more"
         ),
-        Fault(text: "listen: localhost:0", said: "1:9: invalid port '0' in 'localhost:0', not from 1 to 65535"),
-        Fault(text: "listen: '*:80'", said: "1:9: invalid address '*'", help: "write '0.0.0.0:80', or '[::]:80'"),
-        Fault(text: "listen: '[localhost]:80'", said: "1:9: invalid address '[localhost]'", help: "write an address"),
-        Fault(text: "listen: ::1:80", said: "1:9: invalid address '::1'", help: "write '[::1]:80'"),
-        Fault(text: "listen: true", said: "1:9: 'listen' must be false or a value, not 'true'"),
-        Fault(
+        Case(text: "retention: {}", message: "1:12: 'retention' is empty"),
+        Case(
+            text: "listen: 8080", message: "1:9: '8080' is not an address with a port", help: "write '127.0.0.1:8080'"),
+        Case(
+            text: "listen: localhost:99999",
+            message: "1:9: invalid port '99999' in 'localhost:99999', not from 1 to 65535"
+        ),
+        Case(text: "listen: localhost:0", message: "1:9: invalid port '0' in 'localhost:0', not from 1 to 65535"),
+        Case(text: "listen: '*:80'", message: "1:9: invalid address '*'", help: "write '0.0.0.0:80', or '[::]:80'"),
+        Case(text: "listen: '[localhost]:80'", message: "1:9: invalid address '[localhost]'", help: "write an address"),
+        Case(text: "listen: ::1:80", message: "1:9: invalid address '::1'", help: "write '[::1]:80'"),
+        Case(text: "listen: true", message: "1:9: 'listen' must be false or a value, not 'true'"),
+        Case(
             text: "external_url: alight.example.org",
-            said: "1:15: invalid URL 'alight.example.org', which does not start with 'https://' or 'http://'",
+            message: "1:15: invalid URL 'alight.example.org', which does not start with 'https://' or 'http://'",
             help: "write 'https://alight.example.org'"),
-        Fault(
+        Case(
             text: "external_url: [https://example.org/alight]",
-            said: "1:16: 'https://example.org/alight' has a path, but the dashboard can only be served at '/'",
+            message: "1:16: 'https://example.org/alight' has a path, but the dashboard can only be served at '/'",
             help: "use a separate host name"),
-        Fault(
-            text: "external_url: https://a:0", said: "1:15: invalid port '0' in 'https://a:0', not from 1 to 65535",
+        Case(
+            text: "external_url: https://a:0", message: "1:15: invalid port '0' in 'https://a:0', not from 1 to 65535",
             help: "write it as a browser shows it"),
-        Fault(text: "external_url: https://a@b", said: "1:15: invalid host name 'a@b' in 'https://a@b'"),
-        Fault(text: "external_url: []", said: "1:15: 'external_url' is empty"),
-        Fault(
-            text: "control: run/", said: "1:10: 'control' must be a file, not the directory 'run/'",
+        Case(text: "external_url: https://a@b", message: "1:15: invalid host name 'a@b' in 'https://a@b'"),
+        Case(text: "external_url: []", message: "1:15: 'external_url' is empty"),
+        Case(
+            text: "control: run/", message: "1:10: 'control' must be a file, not the directory 'run/'",
             help: "write the path of a file in it"),
-        Fault(text: "log: { format: jsn }", said: "1:16: 'format' can't be 'jsn'"),
-        Fault(text: "log: { level: loud }", said: "1:15: 'level' can't be 'loud'"),
-        Fault(
-            text: "log: json", said: "1:6: 'log' must be a mapping, not 'json'",
+        Case(text: "log: { format: jsn }", message: "1:16: 'format' can't be 'jsn'"),
+        Case(text: "log: { level: loud }", message: "1:15: 'level' can't be 'loud'"),
+        Case(
+            text: "log: json", message: "1:6: 'log' must be a mapping, not 'json'",
             help: "write a mapping with format, level"),
-        Fault(text: "journal: ${env:NOWHERE}/j.db", said: "1:10: the environment variable 'NOWHERE' is not set"),
-        Fault(text: "journal: \"a${stem}.db\"", said: "1:12: placeholder '${stem}' has no value here"),
-        Fault(
-            text: "journal: \"a${env:X.db\"", said: "1:10: placeholder in 'a${env:X.db' has no closing '}'",
+        Case(text: "journal: ${env:NOWHERE}/j.db", message: "1:10: the environment variable 'NOWHERE' is not set"),
+        Case(text: "journal: \"a${stem}.db\"", message: "1:12: placeholder '${stem}' has no value here"),
+        Case(
+            text: "journal: \"a${env:X.db\"", message: "1:10: placeholder in 'a${env:X.db' has no closing '}'",
             help: "add '}'"),
-        Fault(text: "plugins: []", said: "1:10: 'plugins' is empty"),
-        Fault(text: "plugins: [{ a: b }]", said: "1:11: 'plugins' must be a string, not a mapping"),
-        Fault(
+        Case(text: "plugins: []", message: "1:10: 'plugins' is empty"),
+        Case(text: "plugins: [{ a: b }]", message: "1:11: 'plugins' must be a string, not a mapping"),
+        Case(
             text: "rules:\n  - path: in/*\n    action: log",
-            said: "1:1: 'rules' in the configuration lists files and directories, not rules",
+            message: "1:1: 'rules' in the configuration lists files and directories, not rules",
             help: "move the rules into a separate file, and write its path here"),
-        Fault(text: "- jobs", said: "1:1: a configuration must be a mapping, not a list"),
-        Fault(text: "jobs: [", said: "2:1: "),
+        Case(text: "- jobs", message: "1:1: a configuration must be a mapping, not a list"),
+        Case(text: "jobs: [", message: "2:1: "),
     ]
 
-    @Test(arguments: faults)
-    func `an error is reported with its location and a remedy`(fault: Fault) throws {
-        let diagnostics = Self.load(fault.text + "\n").diagnostics
+    @Test(arguments: cases)
+    func `an error is reported with its location and a remedy`(example: Case) throws {
+        let diagnostics = Self.load(example.text + "\n").diagnostics
         let first = try #require(diagnostics.first)
-        #expect("\(first.location.line):\(first.location.column): \(first.message)".hasPrefix(fault.said))
+        #expect("\(first.location.line):\(first.location.column): \(first.message)".hasPrefix(example.message))
         #expect(first.severity == .error)
-        if let help = fault.help { #expect(first.help?.hasPrefix(help) == true, "\(first.help ?? "")") }
+        if let help = example.help { #expect(first.help?.hasPrefix(help) == true, "\(first.help ?? "")") }
     }
 
     @Test func `several errors are reported at once`() {

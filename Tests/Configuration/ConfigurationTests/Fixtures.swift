@@ -151,6 +151,6 @@ enum Golden {
     static func text(_ name: String, recording text: String) -> String {
         let path = directory.appending("\(name).txt")
         if isRecording { TestFile.write(path, text) }
-        return TestFile.read(path).map { String(decoding: $0, as: UTF8.self) } ?? "(nothing is recorded)\n"
+        return TestFile.text(path) ?? "(nothing is recorded)\n"
     }
 }

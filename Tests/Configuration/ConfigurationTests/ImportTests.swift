@@ -35,7 +35,7 @@ struct ImportTests {
         }
         #expect(lines >= 50)
         let blocks = Self.tables(".direvent").reduce(0) { count, name in
-            let text = String(decoding: TestFile.read(Self.directory.appending(name)) ?? [], as: UTF8.self)
+            let text = TestFile.text(Self.directory.appending(name)) ?? ""
             return count + text.split(separator: "\n").count { $0.hasPrefix("watcher") }
         }
         #expect(blocks >= 12)
@@ -146,9 +146,11 @@ struct ImportTests {
 }
 
 struct FirstRuleTests {
-    private static func text(_ folder: PathBytes, _ work: FirstRule.Work, events: [String]? = nil) -> String {
-        FirstRule(name: FirstRule.name(for: folder), directory: folder, home: "/home/ada", events: events, work: work)
-            .text
+    private static func text(_ directory: PathBytes, _ work: FirstRule.Work, events: [String]? = nil) -> String {
+        FirstRule(
+            name: FirstRule.name(for: directory), directory: directory, home: "/home/ada", events: events, work: work
+        )
+        .text
     }
 
     @Test(
@@ -163,11 +165,11 @@ struct FirstRuleTests {
     @Test(
         arguments: ["/srv/in", "/home/ada", "/home/ada/a b", "/", "/srv/{a}*[b]", "/srv/a: #'\"", "/srv/${env:X}"]
             as [PathBytes])
-    func `a first rule matches the files of its directory`(folder: PathBytes) {
-        let text = Self.text(folder, .exec(["cp", "--", "${path}", "a\"b\n"]), events: ["created", "deleted"])
+    func `a first rule matches the files of its directory`(directory: PathBytes) {
+        let text = Self.text(directory, .exec(["cp", "--", "${path}", "a\"b\n"]), events: ["created", "deleted"])
         let rule = load(text).ruleset.rules.first
-        #expect(rule?.root(taking: folder.appending("a.txt")) == folder)
-        #expect(rule?.root(taking: folder.appending("x/a.txt")) == nil)
+        #expect(rule?.root(taking: directory.appending("a.txt")) == directory)
+        #expect(rule?.root(taking: directory.appending("x/a.txt")) == nil)
         #expect(rule?.events == [.created, .deleted])
     }
 

@@ -193,17 +193,17 @@ struct RuleDecodingTests {
 
     @Test func `a rules file in a directory that is not UTF-8 keeps its bytes`() throws {
         try withTempTree { tree in
-            let folder = tree.root.appending([0x63, 0xE9])
-            TestFile.write(folder.appending("x.yaml"), "rules: [{ path: in/*, action: { exec: [./run] } }]")
-            TestFile.write(folder.appending("run"), Array("#!/bin/sh\n".utf8), mode: 0o755)
-            let loaded = makeLoader(in: folder).load(["x.yaml"])
+            let directory = tree.root.appending([0x63, 0xE9])
+            TestFile.write(directory.appending("x.yaml"), "rules: [{ path: in/*, action: { exec: [./run] } }]")
+            TestFile.write(directory.appending("run"), Array("#!/bin/sh\n".utf8), mode: 0o755)
+            let loaded = makeLoader(in: directory).load(["x.yaml"])
             let rule = try #require(loaded.ruleset.rules.first)
-            #expect(PathBytes(rule.globs[0].root) == folder.appending("in"))
+            #expect(PathBytes(rule.globs[0].root) == directory.appending("in"))
             guard case .exec(let arguments) = rule.actions[0].work else {
                 Issue.record("not exec")
                 return
             }
-            #expect(arguments[0].literal == folder.appending("run").bytes)
+            #expect(arguments[0].literal == directory.appending("run").bytes)
         }
     }
 

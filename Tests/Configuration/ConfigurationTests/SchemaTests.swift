@@ -1,6 +1,6 @@
-import System
 import JSON
 import Rules
+import System
 import Testing
 
 @testable import Configuration

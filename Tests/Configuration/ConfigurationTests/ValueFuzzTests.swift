@@ -92,11 +92,11 @@ struct ValueFuzzTests {
             let text = (0..<(1 + random.below(8))).map { _ in random.pick(pieces) }.joined()
             guard let template = try? Template(text, environment: { _ in "${name}" }) else { continue }
             for name in names {
-                let facts = PlaceholderValues(
+                let values = PlaceholderValues(
                     event: .sample(.created, name, root: "/a"), rule: "r", job: "j", attempt: 1,
                     now: Timestamp(seconds: 0, nanoseconds: 0), stepOutputs: [[], [name]])
                 // At most the length of the values of its placeholders. Nothing multiplies them.
-                #expect(template.expanded(with: facts).count <= text.utf8.count * 64)
+                #expect(template.expanded(with: values).count <= text.utf8.count * 64)
             }
         }
     }

@@ -3,7 +3,6 @@ import FileEvents
 import Globbing
 import Rules
 import Testing
-import Watching
 
 /// Decoding of the keys for watching, following and batches.
 struct WatchingDecodingTests {

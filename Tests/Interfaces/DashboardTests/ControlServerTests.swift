@@ -28,7 +28,7 @@ struct ControlServerTests {
             #expect(RawHTTP.ask(path, "POST", "/v1/resume", "{}")?.status == 200)
         }
         #expect(
-            operations.told.withLock { $0 } == [
+            operations.requests.withLock { $0 } == [
                 "rules", "roots", "history", "jobs [\"failed\", \"pending\"] a 5", "retry X", "discard X",
                 "retry {\"x\":1}", "discard {\"x\":1}", "undo {\"x\":1}", "apply {\"x\":1}", "reload", "rescan",
                 "pause a", "resume -",
@@ -106,7 +106,7 @@ struct ControlServerTests {
             #expect(answer.contains("the request has several lengths"))
             #expect(answer.ranges(of: "HTTP/1.1").count == 1)
         }
-        #expect(operations.told.withLock { $0 } == [])
+        #expect(operations.requests.withLock { $0 } == [])
     }
 
     @Test(arguments: ["", "Host: a\r\nHost: b\r\n"])
@@ -167,10 +167,10 @@ struct ControlServerTests {
         let answer = try send(body)
         #expect(answer.hasPrefix("HTTP/1.1 400 "), "\(answer.prefix(200))")
         #expect(answer.contains("invalid form"))
-        #expect(operations.told.withLock { $0 } == [])
+        #expect(operations.requests.withLock { $0 } == [])
         // The same form without the errors is accepted.
         #expect(try send("rule=a").hasPrefix("HTTP/1.1 303 "))
-        #expect(operations.told.withLock { $0 } == ["pause a"])
+        #expect(operations.requests.withLock { $0 } == ["pause a"])
     }
 
     @Test func `a header that is too long is refused, and so is a body`() throws {
@@ -248,7 +248,7 @@ struct ControlServerTests {
                 connection.send("GET /v1/jobs/X/input HTTP/1.0\r\n\r\n")
                 waiting.append(connection)
                 #expect(RawHTTP.ask(path, "GET", "/v1/rules")?.status == 200)
-                #expect(Deadline.wait { operations.told.withLock { $0.contains("input X") } })
+                #expect(Deadline.wait { operations.requests.withLock { $0.contains("input X") } })
             }
             let refused = RawHTTP.ask(path, "GET", "/v1/jobs/X/input")
             #expect(refused?.status == 503)
@@ -280,7 +280,7 @@ struct ControlServerTests {
             #expect(first.readAll().contains(" 200 OK"))
             #expect(RawHTTP.ask(path, "GET", "/v1/roots")?.status == 200)
         }
-        #expect(operations.told.withLock { $0 } == ["rules", "roots"])
+        #expect(operations.requests.withLock { $0 } == ["rules", "roots"])
     }
 
     @Test func `a shutdown waits for no client, and removes the socket`() throws {

@@ -94,11 +94,11 @@ struct ControlSocketTests {
             let path = tree.path("run/control.sock")
             TestFile.makeDirectory(path.parent)
             _ = path.parent.withCString { chmod($0, 0o700) }
-            let folder = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-            #expect(flock(folder, LOCK_SH) == 0)
+            let descriptor = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+            #expect(flock(descriptor, LOCK_SH) == 0)
             #expect(Self.problem(path)?.message.contains("is locked") == true)
             #expect(!TestFile.exists(path))
-            close(folder)
+            close(descriptor)
             #expect(Self.problem(path) == nil)
         }
     }

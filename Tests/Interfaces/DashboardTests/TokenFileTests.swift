@@ -6,8 +6,6 @@ import Testing
 
 /// The file that stores the token.
 struct TokenFileTests {
-    private static func text(_ path: PathBytes) -> String { String(decoding: TestFile.read(path) ?? [], as: UTF8.self) }
-
     private static func problem(_ path: PathBytes) -> ControlProblem? {
         do throws(ControlProblem) {
             _ = try TokenFile.token(at: path)
@@ -23,7 +21,7 @@ struct TokenFileTests {
             #expect(path == tree.path("journal.db-token"))
             let token = try TokenFile.token(at: path)
             #expect(token.count == 43)
-            #expect(Self.text(path) == "\(token)\n")
+            #expect(TestFile.text(path) == "\(token)\n")
             var status = stat()
             #expect(path.withCString { lstat($0, &status) } == 0)
             #expect(status.st_mode & 0o7777 == 0o600)

@@ -1,6 +1,5 @@
 import Foundation
 import Glibc
-import Rules
 import TestKit
 import Testing
 
@@ -40,7 +39,7 @@ struct ApplyCommandTests {
 
     /// Returns the files that the rule was run for, relative to the directory of the rule.
     private static func handled(_ tree: borrowing TemporaryTree) -> [String] {
-        let text = String(decoding: TestFile.read(tree.path("out/list")) ?? [], as: UTF8.self)
+        let text = TestFile.text(tree.path("out/list")) ?? ""
         return text.split(separator: "\n").map { String($0.dropFirst("\(tree.path("in/"))".utf8.count)) }.sorted()
     }
 

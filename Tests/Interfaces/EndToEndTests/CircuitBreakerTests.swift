@@ -10,14 +10,14 @@ struct CircuitBreakerTests {
     func `refused files degrade nothing, and the next good file is handled at once`(_ what: String) {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
-            let says = what == "a plugin that says failed" ? #"echo '{"outcome":"failed"}'; exit 0"# : "exit 65"
+            let script = what == "a plugin that says failed" ? #"echo '{"outcome":"failed"}'; exit 0"# : "exit 65"
             let action =
                 what == "a plugin that says failed"
-                ? "{ use: ./refuse }" : "{ shell: 'case $ALIGHT_PATH in */bad*) \(says);; esac' }"
+                ? "{ use: ./refuse }" : "{ shell: 'case $ALIGHT_PATH in */bad*) \(script);; esac' }"
             TestFile.makeDirectory(tree.path("refuse"))
             TestFile.write(tree.path("refuse/plugin.yaml"), "name: refuse\nversion: 1\nprotocol: [1]\nrun: ./run\n")
             TestFile.write(
-                tree.path("refuse/run"), "#!/bin/sh\ncase $ALIGHT_PATH in */bad*) \(says);; esac\n")
+                tree.path("refuse/run"), "#!/bin/sh\ncase $ALIGHT_PATH in */bad*) \(script);; esac\n")
             #expect(tree.path("refuse/run").withCString { chmod($0, 0o755) } == 0)
             TestFile.write(
                 tree.path("rules.yaml"),

@@ -39,7 +39,7 @@ struct CommandTests {
     ]
 
     @Test(arguments: statuses)
-    func `exit status`(_ arguments: [String], _ expected: Int32) {
+    func `errors of usage, rules and the start have different exit statuses`(_ arguments: [String], _ expected: Int32) {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules)
             TestFile.write(tree.path("bad.yaml"), "rules:\n  - path: in/*\n    actoin: log\n")
@@ -131,7 +131,7 @@ struct CommandTests {
         }
     }
 
-    @Test func `a user reads one line per action`() {
+    @Test func `output for users is one line per action`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules)
             TestFile.makeDirectory(tree.path("in"))
@@ -207,7 +207,7 @@ struct CommandTests {
             let program = Self.start(tree)
             TestFile.write(tree.path("in/a"), "x")
             let pid = Deadline.poll { () -> Int32? in
-                let text = TestFile.read(tree.path("pid")).map { String(decoding: $0, as: UTF8.self) }
+                let text = TestFile.text(tree.path("pid"))
                 return text.flatMap { $0.hasSuffix("\n") ? Int32($0.dropLast()) : nil }
             }
             program.signal(SIGKILL)
@@ -233,7 +233,7 @@ struct CommandTests {
         }
     }
 
-    @Test func `a second signal ends the program although no process reads its output`() {
+    @Test func `a second signal terminates the program although no process reads its output`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules.replacing("100ms", with: "0"))
             TestFile.makeDirectory(tree.path("in"))

@@ -10,8 +10,7 @@ struct ConfigCommandTests {
     private static func run(
         _ tree: borrowing TemporaryTree, _ arguments: [String], _ environment: [String: String] = [:]
     ) -> (status: Int32?, output: String, error: String) {
-        let program = RunningProgram.alight(arguments, in: tree.root, environment: environment)
-        return (program.wait(), program.output, program.error)
+        RunningProgram.alight(arguments, in: tree.root, environment: environment).result()
     }
 
     /// Returns settings such as `jobs` in the form `value from origin`.

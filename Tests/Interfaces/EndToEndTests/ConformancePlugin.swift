@@ -45,7 +45,7 @@ enum ConformancePlugin {
         """# + "\n"
 
     /// One violation, and the one check that must detect it.
-    struct Fault: Sendable {
+    struct Violation: Sendable {
         var check: String
         /// The replacements in the script, each from and to.
         var changes: [(String, String)]
@@ -53,7 +53,7 @@ enum ConformancePlugin {
         var words: String
         var options: [String] = []
 
-        init(_ check: String, _ from: String, _ to: String, says words: String, _ options: [String] = []) {
+        init(_ check: String, _ from: String, _ to: String, reports words: String, _ options: [String] = []) {
             self.check = check
             changes = [(from, to)]
             self.words = words
@@ -71,90 +71,95 @@ enum ConformancePlugin {
     private static let load = "    content = open"
     private static let out = "    return {\"outcome\": \"succeeded\""
 
-    static let faults = [
-        Fault("description", "\"protocol\": [1]", "\"protocol\": [2]", says: "it uses version 2 of the protocol"),
-        Fault(
+    static let violations = [
+        Violation(
+            "description", "\"protocol\": [1]", "\"protocol\": [2]", reports: "it uses version 2 of the protocol"),
+        Violation(
             "describe-effects", "    return {\"name\"",
             "    open(os.path.expanduser('~/seen'), 'w')\n    return {\"name\"",
-            says: "home/seen' was made"),
-        Fault(
+            reports: "home/seen' was made"),
+        Violation(
             "describe-effects", "\"concurrent\": 2,\n", "\"version\": str(time.time_ns()),\n",
-            says: "it printed two different descriptions"),
-        Fault(
+            reports: "it printed two different descriptions"),
+        Violation(
             "parameters", "\"properties\": {}",
             "\"properties\": {\"to\": {\"type\": \"string\"}}, \"required\": [\"to\"]",
-            says: "parameter 'to' is missing"),
-        Fault(
+            reports: "parameter 'to' is missing"),
+        Violation(
             "plain-name", load, "    return {\"outcome\": \"failed\", \"message\": \"never\"}\n" + load,
-            says: "failed, \"never\""),
-        Fault("plain-name", load, "    os.kill(os.getpid(), signal.SIGSEGV)\n" + load, says: "killed by signal 11"),
-        Fault("plain-name", load, "    time.sleep(600)\n" + load, says: "no answer within 2 s", ["--timeout", "2s"]),
-        Fault(
+            reports: "failed, \"never\""),
+        Violation(
+            "plain-name", load, "    os.kill(os.getpid(), signal.SIGSEGV)\n" + load, reports: "killed by signal 11"),
+        Violation(
+            "plain-name", load, "    time.sleep(600)\n" + load, reports: "no answer within 2 s", ["--timeout", "2s"]),
+        Violation(
             "hostile-name", load, "    if b'\\n' in path: return {\"outcome\": \"failed\"}\n" + load,
-            says: "failed, and for a plain name succeeded"),
-        Fault(
+            reports: "failed, and for a plain name succeeded"),
+        Violation(
             "raw-name", "base64.b64decode(event[\"path_base64\"]) if \"path_base64\" in event else ", "",
-            says: "skipped, \"gone\", and for a plain name succeeded"),
-        Fault(
+            reports: "skipped, \"gone\", and for a plain name succeeded"),
+        Violation(
             "empty-file", "    with open(path + b\".tmp\"", "    content[0]\n    with open(path + b\".tmp\"",
-            says: "status 1"),
-        Fault("vanished-file", "if not os.path.exists(path):", "if False:", says: "FileNotFoundError"),
-        Fault(
+            reports: "status 1"),
+        Violation("vanished-file", "if not os.path.exists(path):", "if False:", reports: "FileNotFoundError"),
+        Violation(
             "same-id-twice", "file.write(content)",
             "file.write((open(path + b'.out', 'rb').read() if os.path.exists(path + b'.out') else b'') + content)",
-            says: "was changed"),
-        Fault("one-object", "    print(json.dumps(answer))", "    print('done')", says: "is not JSON"),
-        Fault(
+            reports: "was changed"),
+        Violation("one-object", "    print(json.dumps(answer))", "    print('done')", reports: "is not JSON"),
+        Violation(
             "one-object", "    print(json.dumps(answer))", "    print(json.dumps(answer), json.dumps(answer))",
-            says: "is not JSON"),
-        Fault(
+            reports: "is not JSON"),
+        Violation(
             "exit-status", "print(json.dumps(answer))\n    sys.exit(0)", "print(json.dumps(answer))\n    sys.exit(3)",
-            says: "exits with 3"),
-        Fault("garbage", "sys.exit(65)", "sys.exit(0 if text else 65)", says: "it reports success"),
-        Fault("empty-request", "sys.exit(65)", "sys.exit(65 if text else 0)", says: "it reports success"),
-        Fault(
+            reports: "exits with 3"),
+        Violation("garbage", "sys.exit(65)", "sys.exit(0 if text else 65)", reports: "it reports success"),
+        Violation("empty-request", "sys.exit(65)", "sys.exit(65 if text else 0)", reports: "it reports success"),
+        Violation(
             "unknown-members", load, "    if 'future' in request: return {\"outcome\": \"failed\"}\n" + load,
-            says: "it answers failed"),
-        Fault("writes", out, "    open(os.path.expanduser('~/log'), 'w')\n" + out, says: "home/log' was made"),
-        Fault(
+            reports: "it answers failed"),
+        Violation("writes", out, "    open(os.path.expanduser('~/log'), 'w')\n" + out, reports: "home/log' was made"),
+        Violation(
             "writes", out, "    open(os.path.expanduser('~/l'), 'w')\n    os.unlink(os.path.expanduser('~/l'))\n" + out,
-            says: "home/l' existed for a while"),
-        Fault(
+            reports: "home/l' existed for a while"),
+        Violation(
             "writes", out, "    open(path, 'wb').write(b'x'); open(path, 'wb').write(content)\n" + out,
-            says: "was written to"),
-        Fault(
+            reports: "was written to"),
+        Violation(
             "sigterm", "def describe():", "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ndef describe():",
-            says: "it kept running for 3 s"),
-        Fault(
+            reports: "it kept running for 3 s"),
+        Violation(
             "serve-hello", "\"ready\", \"protocol\": 1", "\"ready\", \"protocol\": 7",
-            says: "doesn't contain \"protocol\":1"),
-        Fault(
+            reports: "doesn't contain \"protocol\":1"),
+        Violation(
             "serve-hello", "\"protocol\": 1, \"concurrent\": 2", "\"protocol\": 1, \"concurrent\": 1e30",
-            says: "is not a whole number from 1 to 256"),
-        Fault(
+            reports: "is not a whole number from 1 to 256"),
+        Violation(
             "serve-hello", "        if message[\"type\"] == \"hello\":\n",
             "        while True: print('{\"type\":\"other\"}')\n        if message[\"type\"] == \"hello\":\n",
-            says: "'ready' within 10 s"),
-        Fault(
+            reports: "'ready' within 10 s"),
+        Violation(
             "serve-hello", "    for line in sys.stdin:", "    sys.exit('no')\n    for line in sys.stdin:",
-            says: "closed its output: no"),
-        Fault("serve-requests", ", \"attempt\": message[\"attempt\"]", "", says: "doesn't contain \"attempt\":1"),
-        Fault(
+            reports: "closed its output: no"),
+        Violation(
+            "serve-requests", ", \"attempt\": message[\"attempt\"]", "", reports: "doesn't contain \"attempt\":1"),
+        Violation(
             "serve-requests", "print(json.dumps(answer), flush=True)",
             "print(json.dumps(answer), *(['\\n' + json.dumps(answer)] if 'id' in answer else []), flush=True)",
-            says: "a second result for the id"),
-        Fault(
+            reports: "a second result for the id"),
+        Violation(
             "serve-hello", "        print(json.dumps(answer), flush=True)",
-            "        print('done')\n        print(json.dumps(answer), flush=True)", says: "not a message: \"done\""),
-        Fault(
+            "        print('done')\n        print(json.dumps(answer), flush=True)", reports: "not a message: \"done\""),
+        Violation(
             "serve-unknown", "        else:\n            continue",
             "        elif message[\"type\"] != \"cancel\":\n            sys.exit('unknown type')\n        else:\n            continue",
-            says: "unknown type"),
-        Fault(
+            reports: "unknown type"),
+        Violation(
             "serve-cancel", "        else:\n            continue",
             "        elif message[\"type\"] == \"cancel\":\n            sys.exit('cancelled')\n        else:\n            continue",
-            says: "cancelled"),
-        Fault("serve-end", "    sys.exit(0)\nif sys", "    sys.exit(4)\nif sys", says: "status 4"),
-        Fault("serve-end", "    sys.exit(0)\nif sys", "    time.sleep(600)\nif sys", says: "still running after 3 s"),
+            reports: "cancelled"),
+        Violation("serve-end", "    sys.exit(0)\nif sys", "    sys.exit(4)\nif sys", reports: "status 4"),
+        Violation(
+            "serve-end", "    sys.exit(0)\nif sys", "    time.sleep(600)\nif sys", reports: "still running after 3 s"),
     ]
 }

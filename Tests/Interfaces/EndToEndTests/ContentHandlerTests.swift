@@ -31,18 +31,18 @@ struct ContentHandlerTests {
                 _ = program.wait()
                 return program.output + program.error
             }
-            var said = run(["run", "rules.yaml", "--once", "--journal", "journal.db", "--log-format", "json"])
-            #expect(said.contains("http://127.0.0.1:1: "), "\(said)")
-            said += run(["run", "rules.yaml", "--once", "--dry-run", "--journal", ":memory:"])
-            #expect(said.contains("***"), "\(said)")
-            said += run(["explain", "rules.yaml", "in/a"])
-            said += run(["jobs", "--journal", "journal.db"])
+            var output = run(["run", "rules.yaml", "--once", "--journal", "journal.db", "--log-format", "json"])
+            #expect(output.contains("http://127.0.0.1:1: "), "\(output)")
+            output += run(["run", "rules.yaml", "--once", "--dry-run", "--journal", ":memory:"])
+            #expect(output.contains("***"), "\(output)")
+            output += run(["explain", "rules.yaml", "in/a"])
+            output += run(["jobs", "--journal", "journal.db"])
             for name in TestFile.names(in: tree.root) where PathBytes(name).description.hasPrefix("journal.db") {
-                said += String(decoding: TestFile.read(tree.root.appending(name)) ?? [], as: UTF8.self)
+                output += TestFile.text(tree.root.appending(name)) ?? ""
             }
-            #expect(said.contains("tell"))
-            #expect(!said.contains("signing-key"))
-            #expect(!said.contains("token-key"))
+            #expect(output.contains("tell"))
+            #expect(!output.contains("signing-key"))
+            #expect(!output.contains("token-key"))
         }
     }
 
@@ -94,11 +94,12 @@ struct ContentHandlerTests {
                 check()
             }
             let program = start("last")
-            let folders = (0..<count).map { Array("x\($0)".utf8) }.sorted { $0.lexicographicallyPrecedes($1) }
+            let directories = (0..<count).map { Array("x\($0)".utf8) }.sorted { $0.lexicographicallyPrecedes($1) }
             let archives = (0..<count).map { Array("x\($0).tar.zip".utf8) }
                 .sorted { $0.lexicographicallyPrecedes($1) }
             let isDone = Deadline.wait {
-                TestFile.names(in: tree.path("out")) == folders && TestFile.names(in: tree.path("packed")) == archives
+                TestFile.names(in: tree.path("out")) == directories
+                    && TestFile.names(in: tree.path("packed")) == archives
             }
             #expect(isDone, "\(program.error)\(TestFile.names(in: tree.path("out")).map { PathBytes($0) })")
             check()

@@ -16,7 +16,7 @@ struct ControlCommandTests {
     }
 
     private static func out(_ root: PathBytes) -> String {
-        String(decoding: TestFile.read(root.appending("out")) ?? [], as: UTF8.self)
+        TestFile.text(root.appending("out")) ?? ""
     }
 
     @Test func `a job of a paused rule waits, also across a kill, until the rule is resumed`() throws {
@@ -172,12 +172,12 @@ struct ControlCommandTests {
         try Instance.withProgram { (root, _) throws in
             TestFile.write(root.appending("refuse"), "")
             for number in 1...5 { TestFile.write(root.appending("in/\(number).txt"), "x") }
-            let isSaid = try Deadline.wait {
+            let isReported = try Deadline.wait {
                 let reasons = try Instance.get(root, "/v1/status")["reasons"] as? [String]
                 let hasReason = reasons?.contains { $0.hasPrefix("the rule 'letters' fails repeatedly") }
                 return try hasReason == true && Self.queue(root)["failed"] == 5
             }
-            #expect(isSaid)
+            #expect(isReported)
             #expect(Instance.command(root, ["status"]).status == 6)
             let jobs = try #require(try Instance.get(root, "/v1/jobs?state=failed")["jobs"] as? [[String: Any]])
             for job in jobs {

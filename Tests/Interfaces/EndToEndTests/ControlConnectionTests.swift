@@ -6,7 +6,7 @@ import Testing
 
 /// The sockets and TCP addresses of an instance, and the clients that can connect to them.
 struct ControlConnectionTests {
-    @Test func `without a running instance every command says so`() {
+    @Test func `without a running instance every command reports this`() {
         withTempTree { tree in
             for words in [["status"], ["status", "--watch"], ["pause"], ["resume"], ["reload"], ["rescan"], ["log"]] {
                 let (status, _, error) = Instance.command(tree.root, words)
@@ -72,8 +72,8 @@ struct ControlConnectionTests {
 
     /// Returns the token of the link that the program has printed, and the link without it.
     private static func printedLink(_ program: RunningProgram) throws -> (location: String, token: String) {
-        let said = try #require(program.error.components(separatedBy: "dashboard: ").dropFirst().first)
-        let link = try #require(said.split { $0 == "\"" || $0 == "\n" }.first)
+        let message = try #require(program.error.components(separatedBy: "dashboard: ").dropFirst().first)
+        let link = try #require(message.split { $0 == "\"" || $0 == "\n" }.first)
         let parts = link.split(separator: "?token=")
         try #require(parts.count == 2)
         return (String(parts[0]), String(parts[1]))
@@ -110,7 +110,7 @@ struct ControlConnectionTests {
             }
             #expect(links[0].token == links[1].token)
             let file = tree.path(".state/alight/journal.db-token")
-            #expect(String(decoding: TestFile.read(file) ?? [], as: UTF8.self) == "\(links[0].token)\n")
+            #expect(TestFile.text(file) == "\(links[0].token)\n")
             // Another user may have read the token.
             try #require(file.withCString { chmod($0, 0o644) } == 0)
             let refused = RunningProgram.alight(["run", "rules.yaml"] + arguments, in: root, output: "refused")
@@ -144,13 +144,13 @@ struct ControlConnectionTests {
         (["--listen", "*:8088"], "write '0.0.0.0:8088'"),
         (["--once", "--external-url", "https://a.test"], "'--external-url' cannot be combined with '--once'"),
     ])
-    func `an invalid address, or an invalid one of a proxy, is refused`(arguments: [String], said: String) {
+    func `an invalid address, or an invalid one of a proxy, is refused`(arguments: [String], message: String) {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
             TestFile.write(tree.path("rules.yaml"), Instance.rules(tree.root))
             let program = RunningProgram.alight(["run", "rules.yaml"] + arguments, in: tree.root)
             #expect(program.wait() == 2)
-            #expect(program.error.contains(said), "\(program.error)")
+            #expect(program.error.contains(message), "\(program.error)")
         }
     }
 

@@ -116,15 +116,15 @@ struct ControlStatusTests {
 
     @Test func `the image of a job is served, but no file that replaced it`() throws {
         try Instance.withProgram { root, _ in
-            let picture: [UInt8] = [0x89] + Array("PNG\r\n\u{1A}\nbytes".utf8)
+            let image: [UInt8] = [0x89] + Array("PNG\r\n\u{1A}\nbytes".utf8)
             let path = root.appending("in/a.png")
-            TestFile.write(path, picture)
+            TestFile.write(path, image)
             let job = try #require(try Instance.job(root, "succeeded"))
             let target = "/v1/jobs/\(job)/input"
             #expect(RawHTTP.ask(Instance.socket(root), "GET", target)?.status == 200)
             // A file of another user, through a symbolic link and through a hard link.
             let secret = root.appending("secret/a.png")
-            TestFile.write(secret, picture)
+            TestFile.write(secret, image)
             try #require(path.withCString { unlink($0) } == 0)
             try #require(secret.withCString { from in path.withCString { symlink(from, $0) } } == 0)
             #expect(RawHTTP.ask(Instance.socket(root), "GET", target)?.status == 404)

@@ -82,20 +82,20 @@ struct DryRunTests {
 
     /// Runs the program in the directory.
     ///
-    /// Its output goes to `said`.
+    /// Its output goes to the files `output`.out and `output`.err.
     private static func run(
-        _ root: PathBytes, _ arguments: [String], said: PathBytes
+        _ root: PathBytes, _ arguments: [String], output: PathBytes
     ) -> RunningProgram {
         RunningProgram(
             Places.alight, ["run", "rules.yaml"] + arguments, in: root,
-            environment: ["TZ": "UTC", "TMPDIR": root.description, "XDG_RUNTIME_DIR": root.description], output: said)
+            environment: ["TZ": "UTC", "TMPDIR": root.description, "XDG_RUNTIME_DIR": root.description], output: output)
     }
 
     /// Returns the running child processes of the program.
     private static func children(of pid: pid_t) -> String {
         TestFile.names(in: PathBytes("/proc/\(pid)/task")).map { thread in
             let path = PathBytes("/proc/\(pid)/task").appending(thread).appending("children")
-            return String(decoding: TestFile.read(path) ?? [], as: UTF8.self)
+            return TestFile.text(path) ?? ""
         }.joined()
     }
 
@@ -106,11 +106,11 @@ struct DryRunTests {
 
     @Test func `a dry run reports everything that would run, and changes nothing`() {
         withTempTree { tree in
-            withTempTree { said in
+            withTempTree { output in
                 let root = tree.root
                 Self.make(root)
                 let before = Self.tree(root)
-                let program = Self.run(root, ["--once", "--dry-run"], said: said.path("run"))
+                let program = Self.run(root, ["--once", "--dry-run"], output: output.path("run"))
                 let status = program.wait()
                 #expect(status == 0)
                 #expect(Self.tree(root) == before)
@@ -141,10 +141,10 @@ struct DryRunTests {
     @Test(arguments: ["clean", "killed"])
     func `an existing journal is read and not changed`(_ end: String) {
         withTempTree { tree in
-            withTempTree { said in
+            withTempTree { output in
                 let root = tree.root
                 Self.make(root, rules: Self.plainRules)
-                let first = Self.run(root, end == "clean" ? ["--once"] : [], said: said.path("first"))
+                let first = Self.run(root, end == "clean" ? ["--once"] : [], output: output.path("first"))
                 if end == "killed" {
                     let isRetained = JournalCommand.awaitSucceeded(2, in: root.appending(".state/alight/journal.db"))
                     #expect(isRetained)
@@ -155,7 +155,7 @@ struct DryRunTests {
                 let before = Self.tree(root)
                 // The next run does not know what would have run.
                 for number in 0..<2 {
-                    let program = Self.run(root, ["--once", "--dry-run"], said: said.path("run-\(number)"))
+                    let program = Self.run(root, ["--once", "--dry-run"], output: output.path("run-\(number)"))
                     let status = program.wait()
                     #expect(status == 0)
                     #expect(
@@ -174,13 +174,13 @@ struct DryRunTests {
 
     @Test func `a dry run beside a running instance takes no work from it`() {
         withTempTree { tree in
-            withTempTree { said in
+            withTempTree { output in
                 let root = tree.root
                 Self.make(root, rules: Self.plainRules)
-                let alight = Self.run(root, [], said: said.path("alight"))
+                let alight = Self.run(root, [], output: output.path("alight"))
                 let isDone = Deadline.wait { alight.lines.count == 2 }
                 #expect(isDone)
-                let program = Self.run(root, ["--once", "--dry-run"], said: said.path("run"))
+                let program = Self.run(root, ["--once", "--dry-run"], output: output.path("run"))
                 let status = program.wait()
                 #expect(status == 4)
                 #expect(program.output.isEmpty)
@@ -197,14 +197,14 @@ struct DryRunTests {
 
     @Test func `a dry run watches until it is stopped, and starts nothing`() {
         withTempTree { tree in
-            withTempTree { said in
+            withTempTree { output in
                 let root = tree.root
                 let rules = """
                     rules:
                       - { name: wait, path: "in/*.txt", settle: 100ms, action: { exec: [sleep, "600", "${name}"] } }
                     """
                 Self.make(root, rules: rules)
-                let program = Self.run(root, ["--dry-run"], said: said.path("run"))
+                let program = Self.run(root, ["--dry-run"], output: output.path("run"))
                 #expect(program.waitUntilReady())
                 TestFile.write(root.appending("in/c.txt"), "one")
                 let isReported = Deadline.wait { program.lines.count == 1 }
@@ -228,15 +228,12 @@ struct DryRunTests {
 
     @Test func `an action that would not run is reported with the reason`() {
         withTempTree { tree in
-            withTempTree { said in
+            withTempTree { output in
                 let root = tree.root
-                let hour = Int(time(nil)) / 3600 % 24
-                func text(_ hour: Int) -> String { "\(hour % 24 < 10 ? "0" : "")\(hour % 24):00" }
                 let rules = """
                     rules:
                       - { name: none, path: "in/b?.txt", settle: 100ms, action: { use: send } }
-                      - { name: later, path: "in/a.txt", settle: 100ms, window: "\(text(hour + 2))-\(text(hour + 3))",
-                          action: log }
+                      - { name: later, path: "in/a.txt", settle: 100ms, window: "\(Instance.closedHours)", action: log }
                     """
                 Self.make(root, rules: rules)
                 TestFile.write(root.appending("in").appending(Array("b".utf8) + [0xE9] + Array(".txt".utf8)), "odd")
@@ -244,7 +241,7 @@ struct DryRunTests {
                     root.appending("plugins/send/plugin.yaml"), "name: send\nversion: 1\nprotocol: [1]\nrun: ./send\n")
                 TestFile.write(root.appending("plugins/send/send"), Array("#!/bin/sh\n".utf8), mode: 0o755)
                 let before = Self.tree(root)
-                let program = Self.run(root, ["--once", "--dry-run"], said: said.path("run"))
+                let program = Self.run(root, ["--once", "--dry-run"], output: output.path("run"))
                 let status = program.wait()
                 #expect(status == 5)
                 #expect(Self.tree(root) == before)
@@ -262,7 +259,7 @@ struct DryRunTests {
 
     @Test func `a batch is reported with its files, and as JSON with one object for each`() throws {
         try withTempTree { tree in
-            try withTempTree { said in
+            try withTempTree { output in
                 let root = tree.root
                 let rules = """
                     rules:
@@ -273,13 +270,13 @@ struct DryRunTests {
                         action: { exec: [wc, -l, "${path}"] }
                     """
                 Self.make(root, rules: rules)
-                let people = Self.run(root, ["--once", "--dry-run"], said: said.path("people"))
+                let people = Self.run(root, ["--once", "--dry-run"], output: output.path("people"))
                 #expect(people.wait() == 0)
                 let lines = Self.lines(people, root)
                 #expect(lines.first?.hasPrefix("would run: all: 2 files: /usr/bin/wc -l ~/in/") == true)
                 #expect(lines.dropFirst().sorted() == ["    created ~/in/a.txt", "    created ~/in/b.txt"])
                 let machines = Self.run(
-                    root, ["--once", "--dry-run", "--log-format", "json"], said: said.path("machines"))
+                    root, ["--once", "--dry-run", "--log-format", "json"], output: output.path("machines"))
                 #expect(machines.wait() == 0)
                 let objects = try machines.lines.map { line in
                     try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
@@ -307,10 +304,10 @@ struct DryRunTests {
     @Test(arguments: statuses)
     func `the exit status is that of a run`(_ rules: String, _ expected: Int32) {
         withTempTree { tree in
-            withTempTree { said in
+            withTempTree { output in
                 Self.make(tree.root, rules: rules)
                 let before = Self.tree(tree.root)
-                let program = Self.run(tree.root, ["--once", "--dry-run"], said: said.path("run"))
+                let program = Self.run(tree.root, ["--once", "--dry-run"], output: output.path("run"))
                 let status = program.wait()
                 #expect(status == expected, "\(program.error)")
                 #expect(Self.tree(tree.root) == before)

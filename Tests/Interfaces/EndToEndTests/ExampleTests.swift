@@ -31,7 +31,7 @@ struct ExampleTests {
             let isDone = Deadline.wait(within: .seconds(120)) {
                 Self.holds(directory.appending("after"), directory) && Self.verifies(directory, tree.path("verify"))
             }
-            #expect(isDone, "\(program.output)\(program.error)\(Self.said(tree.path("verify")))")
+            #expect(isDone, "\(program.output)\(program.error)\(Self.printed(tree.path("verify")))")
             #expect(program.stop() == 0)
         }
     }
@@ -52,10 +52,7 @@ struct ExampleTests {
         return RunningProgram(verify, [], in: directory, output: output).wait() == 0
     }
 
-    private static func said(_ output: PathBytes) -> String {
-        [".out", ".err"].map {
-            String(decoding: TestFile.read(PathBytes(output.bytes + Array($0.utf8))) ?? [], as: UTF8.self)
-        }
-        .joined()
+    private static func printed(_ output: PathBytes) -> String {
+        [".out", ".err"].map { TestFile.text(PathBytes(output.bytes + Array($0.utf8))) ?? "" }.joined()
     }
 }

@@ -92,7 +92,7 @@ struct ExplainCommandTests {
         }
     }
 
-    @Test func `S58 a file system that does not tell of everything is named`() {
+    @Test func `S58 a file system that does not report every change is named`() {
         withTempTree { tree in
             TestFile.write(
                 tree.path("rules.yaml"), "rules:\n  - { name: kernel, path: '/proc/sys/**', action: log }\n")
@@ -113,7 +113,7 @@ struct ExplainCommandTests {
         }
     }
 
-    @Test func `S58 a machine reads one object for each path and rule`() throws {
+    @Test func `S58 JSON output is one object for each path and rule`() throws {
         try withTempTree { tree in
             Self.make(tree)
             let odd = tree.path("in").appending([0x62, 0xE9])
@@ -158,7 +158,7 @@ struct ExplainCommandTests {
     ]
 
     @Test(arguments: statuses)
-    func `S58 the exit status says whether any rule takes a path`(
+    func `S58 the exit status shows whether any rule matches a path`(
         _ arguments: [String], _ expected: Int32, _ error: String
     ) {
         withTempTree { tree in
@@ -179,7 +179,7 @@ struct ExplainCommandTests {
         }
     }
 
-    @Test func `S58 the page shows what the program says`() throws {
+    @Test func `S58 the page shows the output of the program`() throws {
         try withTempTree { tree in
             let page = String(
                 decoding: try #require(TestFile.read(Places.checkout.appending("docs/explain.md"))), as: UTF8.self)

@@ -22,7 +22,7 @@ struct ExplainGoldenTests {
     private static let hasLandlock = withTempTree { tree in
         let script = "import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(444, None, 0, 1) < 1)"
         return RunningProgram(
-            "/usr/bin/python3", ["-Sc", script], in: tree.root, environment: [:], output: tree.path("said")
+            "/usr/bin/python3", ["-Sc", script], in: tree.root, environment: [:], output: tree.path("output")
         ).wait() == 0
     }
 
@@ -32,7 +32,7 @@ struct ExplainGoldenTests {
     func `S58 a situation is explained as recorded`(_ name: String) throws {
         try withTempTree { tree in
             let source = try #require(TestFile.read(Self.directory.appending("\(name).yaml")))
-            let rules = String(decoding: source, as: UTF8.self).replacing("CLOSED", with: Self.closedHours)
+            let rules = String(decoding: source, as: UTF8.self).replacing("CLOSED", with: Instance.closedHours)
             TestFile.write(tree.path("rules.yaml"), rules)
             var text = ""
             for line in rules.split(separator: "\n") {
@@ -49,21 +49,14 @@ struct ExplainGoldenTests {
             text = Self.plain(text, root: tree.root)
             let golden = Self.directory.appending("\(name).txt")
             if getenv("RECORD") != nil { TestFile.write(golden, text) }
-            #expect(text == TestFile.read(golden).map { String(decoding: $0, as: UTF8.self) })
+            #expect(text == TestFile.text(golden))
         }
     }
 
     private static func shell(_ line: String, _ tree: borrowing TemporaryTree) -> RunningProgram {
         let environment = ["ALIGHT": Places.alight.description, "TZ": "UTC", "XDG_RUNTIME_DIR": tree.root.description]
         return RunningProgram(
-            "/bin/sh", ["-c", "umask 022; \(line)"], in: tree.root, environment: environment, output: tree.path("said"))
-    }
-
-    /// One hour of the day, in UTC, that starts in two hours.
-    private static var closedHours: String {
-        let hour = Int(time(nil)) / 3600 % 24
-        func text(_ hour: Int) -> String { "\(hour % 24 < 10 ? "0" : "")\(hour % 24):00" }
-        return "\(text(hour + 2))-\(text(hour + 3))"
+            "/bin/sh", ["-c", "umask 022; \(line)"], in: tree.root, environment: environment, output: tree.path("out"))
     }
 
     /// Returns the text without the parts that differ in each run.

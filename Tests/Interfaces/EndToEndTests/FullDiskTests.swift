@@ -52,7 +52,7 @@ struct FullDiskTests {
             let line = #""$0" run --once --journal journal.db; echo "status $?"; ls -A disk"#
             let program = RunningProgram(
                 "/usr/bin/env", words + ["sh", "-c", line, Places.alight.description], in: tree.root,
-                environment: JournalCommand.environment, output: tree.path("said"))
+                environment: JournalCommand.environment, output: tree.path("output"))
             #expect(program.wait() == 0)
             let lines = program.output.split(separator: "\n")
             #expect(lines.first?.contains("No space left on device") == true, "\(program.output)\(program.error)")

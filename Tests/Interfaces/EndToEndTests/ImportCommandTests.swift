@@ -6,7 +6,7 @@ import Testing
 /// `alight import` and `alight new`, as the built program: the rules that they write run.
 struct ImportCommandTests {
     private static func alight(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> RunningProgram {
-        let program = RunningProgram.alight(arguments, in: tree.root, output: "said")
+        let program = RunningProgram.alight(arguments, in: tree.root, output: "output")
         _ = program.wait()
         return program
     }
@@ -20,10 +20,6 @@ struct ImportCommandTests {
 
     private static func end(_ program: RunningProgram) {
         #expect(program.stop() == 0)
-    }
-
-    private static func text(_ path: PathBytes) -> String {
-        TestFile.read(path).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 
     @Test func `an imported incron table runs`() {
@@ -44,9 +40,9 @@ struct ImportCommandTests {
             TestFile.write(tree.path("in/deep/.hidden/no"), "x")
             TestFile.write(tree.path("in/deep/a $(touch INJECTED) 'b'"), "x")
             let (out, expected) = (tree.path("out"), "a $(touch INJECTED) 'b'|\(root)/in/deep|")
-            #expect(Deadline.wait { Self.text(out) == expected })
+            #expect(Deadline.wait { TestFile.text(out) == expected })
             TestFile.write(tree.path("in/.dot.tmp"), "x")
-            #expect(Deadline.wait { Self.text(out) == expected + ".dot.tmp|\(root)/in|" })
+            #expect(Deadline.wait { TestFile.text(out) == expected + ".dot.tmp|\(root)/in|" })
             _ = tree.path("gone/x").withCString { unlink($0) }
             let copy = tree.path("was-x")
             #expect(Deadline.wait { TestFile.exists(copy) })
@@ -78,10 +74,10 @@ struct ImportCommandTests {
             let program = Self.start(tree)
             TestFile.write(tree.path("in/deep/a.md"), "no")
             TestFile.write(tree.path("in/deep/a b.txt"), "hello")
-            let (got, said) = (tree.path("got-write"), tree.path("said-so"))
-            #expect(Deadline.wait { Self.text(got) == "hello" })
+            let (content, arguments) = (tree.path("got-write"), tree.path("said-so"))
+            #expect(Deadline.wait { TestFile.text(content) == "hello" })
             TestFile.write(tree.path("in/c d.md"), "x")
-            #expect(Deadline.wait { Self.text(said) == "c d.md x c d.md c d.md\n" })
+            #expect(Deadline.wait { TestFile.text(arguments) == "c d.md x c d.md c d.md\n" })
             Self.end(program)
         }
     }
@@ -94,12 +90,12 @@ struct ImportCommandTests {
             let program = Self.alight(tree, ["import", "incrontab", "table", "--output", "rules.yaml"])
             #expect(program.exitStatus() == 1)
             #expect(program.error.contains("error: cannot create 'rules.yaml': File exists\n    help: "))
-            #expect(Self.text(rules) == "mine")
+            #expect(TestFile.text(rules) == "mine")
             let missing = Self.alight(tree, ["import", "incrontab", "nothing"])
             #expect(missing.exitStatus() == 2)
             #expect(missing.error.contains("error: cannot read 'nothing': No such file or directory"))
             #expect(Self.alight(tree, ["new", "--output", "rules.yaml"]).exitStatus() == 1)
-            #expect(Self.text(rules) == "mine")
+            #expect(TestFile.text(rules) == "mine")
         }
     }
 
@@ -114,7 +110,7 @@ struct ImportCommandTests {
             #expect(check.output.contains("rule 'mine' (rules.yaml:3:5): created → exec"))
             let program = Self.start(tree)
             TestFile.write(tree.path("in/a"), "hello")
-            #expect(Deadline.wait { Self.text(copy) == "hello" })
+            #expect(Deadline.wait { TestFile.text(copy) == "hello" })
             Self.end(program)
         }
     }
@@ -152,7 +148,7 @@ struct ImportCommandTests {
             #expect(made.exitStatus() == 0)
             let warning = "warning: fill in 'host', 'key': the handler has no example"
             #expect(made.error.contains(warning), "\(made.error)")
-            let text = Self.text(tree.path("rules.yaml"))
+            let text = TestFile.text(tree.path("rules.yaml")) ?? ""
             for line in ["events: [deleted]", "types: [directory]", "host:\n", "to: sent/"] {
                 #expect(text.contains(line), "\(text)")
             }

@@ -6,6 +6,13 @@ import Testing
 
 /// A running instance with two rules, and the commands and requests that it receives.
 enum Instance {
+    /// One hour of the day, in UTC, that starts in two hours.
+    static var closedHours: String {
+        let hour = Int(time(nil)) / 3600 % 24
+        func text(_ hour: Int) -> String { "\(hour % 24 < 10 ? "0" : "")\(hour % 24):00" }
+        return "\(text(hour + 2))-\(text(hour + 3))"
+    }
+
     static func rules(_ root: PathBytes) -> String {
         """
         rules:
@@ -54,13 +61,10 @@ enum Instance {
         _ root: PathBytes, _ arguments: [String]
     ) -> (status: Int32?, output: String, error: String) {
         withTempTree { tree in
-            let program = RunningProgram(
-                Places.alight, arguments, in: root,
-                environment: JournalCommand.environment.merging([
-                    "ALIGHT_CONTROL": root.appending(".run/control.sock").description
-                ]) { $1 }, output: tree.path("command"))
-            let status = program.wait()
-            return (status, program.output, program.error)
+            let environment = JournalCommand.environment.merging(["ALIGHT_CONTROL": socket(root).description]) { $1 }
+            return RunningProgram(
+                Places.alight, arguments, in: root, environment: environment, output: tree.path("command")
+            ).result()
         }
     }
 

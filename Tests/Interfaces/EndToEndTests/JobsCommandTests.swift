@@ -183,13 +183,13 @@ struct JobsCommandTests {
     @Test func `a journal is listed in a directory without write permission`() throws {
         try withTempTree { (tree) throws in
             let root = tree.root
-            let folder = root.appending("kept")
-            TestFile.makeDirectory(folder)
-            let file = try JournalFile(folder.appending("journal.db"))
+            let directory = root.appending("kept")
+            TestFile.makeDirectory(directory)
+            let file = try JournalFile(directory.appending("journal.db"))
             try file.add(Self.jobs)
             try file.close()
             #expect(root.withCString { chmod($0, 0o755) } == 0)
-            #expect(folder.withCString { chmod($0, 0o555) } == 0)
+            #expect(directory.withCString { chmod($0, 0o555) } == 0)
             #expect(file.path.withCString { chmod($0, 0o444) } == 0)
             // Root may write anywhere.
             var words = geteuid() == 0 ? ScenarioRunner.asOrdinaryUser : []

@@ -10,10 +10,7 @@ enum JournalCommand {
     static func run(
         _ tree: borrowing TemporaryTree, _ arguments: [String], journal: String = "journal.db"
     ) -> (status: Int32?, output: String, error: String) {
-        let program = RunningProgram.alight(
-            arguments + ["--journal", journal], in: tree.root, environment: environment)
-        let status = program.wait()
-        return (status, program.output, program.error)
+        RunningProgram.alight(arguments + ["--journal", journal], in: tree.root, environment: environment).result()
     }
 
     /// Waits until `count` jobs are stored as succeeded, which is shortly after they are reported.

@@ -26,6 +26,21 @@ struct JournalDiskTests {
         PathBytes("/proc/\(program.pid)/root").appending(tree.path("disk").bytes.dropFirst())
     }
 
+    /// Writes files until the program reports that the disk is full, and returns their number.
+    ///
+    /// The amount that fits into the existing log is not known.
+    private static func writeUntilFull(_ tree: borrowing TemporaryTree, error: () -> String) -> Int {
+        var written = 0
+        let isFull = Deadline.wait {
+            TestFile.write(tree.path("in/file \(written)"), "x")
+            written += 1
+            Deadline.pause(.milliseconds(20))
+            return error().contains("the disk is full")
+        }
+        #expect(isFull, "\(error())")
+        return written
+    }
+
     @Test func `on a full disk no action starts, and all of them run when there is space again`() {
         withTempTree { tree in
             let program = Self.start(tree)
@@ -34,15 +49,7 @@ struct JournalDiskTests {
             #expect(Deadline.wait { program.lines.count == 1 })
             let disk = Self.disk(tree, program)
             SmallDisk.fill(disk)
-            // The amount that fits into the existing log is not known.
-            var written = 0
-            let isFull = Deadline.wait {
-                TestFile.write(tree.path("in/file \(written)"), "x")
-                written += 1
-                Deadline.pause(.milliseconds(20))
-                return program.error.contains("the disk is full")
-            }
-            #expect(isFull, "\(program.error)")
+            let written = Self.writeUntilFull(tree) { program.error }
             #expect(program.error.contains("no action starts until it can be written again"), "\(program.error)")
             #expect(program.error.contains("help: free space on the disk"), "\(program.error)")
             let started = program.lines.count
@@ -81,18 +88,11 @@ struct JournalDiskTests {
             let program = RunningProgram("/usr/bin/env", words, in: tree.root, output: tree.path("two"))
             let root = tree.root
             func text(_ name: String) -> String {
-                String(decoding: TestFile.read(root.appending(name)) ?? [], as: UTF8.self)
+                TestFile.text(root.appending(name)) ?? ""
             }
             #expect(Deadline.wait { text("one.err").contains("ready: watching") }, "\(program.error)")
             SmallDisk.fill(Self.disk(tree, program))
-            var written = 0
-            let isFull = Deadline.wait {
-                TestFile.write(tree.path("in/file \(written)"), "x")
-                written += 1
-                Deadline.pause(.milliseconds(20))
-                return text("one.err").contains("the disk is full")
-            }
-            #expect(isFull, "\(text("one.err"))")
+            let written = Self.writeUntilFull(tree) { text("one.err") }
             let pid = pid_t(text("pid").filter(\.isNumber)) ?? 0
             #expect(kill(pid, SIGTERM) == 0)
             #expect(Deadline.wait { !text("one.status").isEmpty })
@@ -113,14 +113,7 @@ struct JournalDiskTests {
             let program = Self.start(tree)
             JournalFileTests.awaitReady(program)
             SmallDisk.fill(Self.disk(tree, program))
-            var written = 0
-            let isFull = Deadline.wait {
-                TestFile.write(tree.path("in/file \(written)"), "x")
-                written += 1
-                Deadline.pause(.milliseconds(20))
-                return program.error.contains("the disk is full")
-            }
-            #expect(isFull, "\(program.error)")
+            _ = Self.writeUntilFull(tree) { program.error }
             SmallDisk.empty(Self.disk(tree, program))
             // This is before the next retry.
             JournalFileTests.stop(program)

@@ -288,11 +288,11 @@ struct JournalFileTests {
             var scratch = ""
             #expect(
                 Deadline.wait {
-                    scratch = String(decoding: TestFile.read(tree.path("scratch")) ?? [], as: UTF8.self)
+                    scratch = TestFile.text(tree.path("scratch")) ?? ""
                     return scratch.hasSuffix("\n")
                 })
-            let folder = PathBytes(scratch.filter { $0 != "\n" })
-            #expect(TestFile.exists(folder))
+            let directory = PathBytes(scratch.filter { $0 != "\n" })
+            #expect(TestFile.exists(directory))
             first.signal(SIGKILL)
             #expect(first.wait() == 137)
             // The rule of that name no longer exists, so its job waits.
@@ -300,14 +300,14 @@ struct JournalFileTests {
             let second = run(tree.root, "second")
             Self.awaitReady(second)
             #expect(second.error.contains("1 job interrupted by the last exit"), "\(second.error)")
-            #expect(!TestFile.exists(folder))
+            #expect(!TestFile.exists(directory))
             Self.stop(second)
         }
     }
 
     /// Returns the inodes on which a process has locks by fcntl(2), and the types of the locks.
     private static func locks(of process: pid_t) -> Set<String> {
-        let text = String(decoding: TestFile.read("/proc/locks") ?? [], as: UTF8.self)
+        let text = TestFile.text("/proc/locks") ?? ""
         var locks: Set<String> = []
         for line in text.split(separator: "\n") {
             let words = line.split(separator: " ")

@@ -8,7 +8,7 @@ import Testing
 /// A journal file that is removed or damaged by another process while the program runs.
 struct JournalLossTests {
     @Test(arguments: [false, true])
-    func `a journal that was removed or replaced ends the run with a reason`(isExchanged: Bool) throws {
+    func `a journal that was removed or replaced stops the run with a reason`(isExchanged: Bool) throws {
         try withTempTree { tree in
             let program = JournalFileTests.start(tree)
             JournalFileTests.awaitReady(program)

@@ -66,15 +66,15 @@ struct OutcomeTextTests {
             let (_, output, error) = JournalCommand.run(tree, ["run", "--once"])
             let lines = output.split(separator: "\n")
             #expect(lines.count == 1, "\(output)\(error)")
-            let said = String(lines.first ?? "")
-            for words in [": 4 files: ", "2 succeeded", "2 failed"] { #expect(said.contains(words), "\(said)") }
-            let parts = (said.firstRange(of: " ms: ") ?? said.firstRange(of: " s: ")).map { said[$0.upperBound...] }
-            let told = (parts ?? "").split(separator: "; ").map { String($0).replacing("\(tree.root)/", with: "") }
-            let failed = Set(told.prefix(2))
-            #expect(failed == ["in/bad: no picture: bad", "in/worse-bad: no picture: worse-bad"], "\(said)")
+            let line = String(lines.first ?? "")
+            for words in [": 4 files: ", "2 succeeded", "2 failed"] { #expect(line.contains(words), "\(line)") }
+            let parts = (line.firstRange(of: " ms: ") ?? line.firstRange(of: " s: ")).map { line[$0.upperBound...] }
+            let outcomes = (parts ?? "").split(separator: "; ").map { String($0).replacing("\(tree.root)/", with: "") }
+            let failed = Set(outcomes.prefix(2))
+            #expect(failed == ["in/bad: no picture: bad", "in/worse-bad: no picture: worse-bad"], "\(line)")
             let thumbs = ["a", "c"].map { "in/\($0): 256x171 -> thumbs/\($0).webp" }
-            #expect(told.count == 5 && thumbs.contains(told[2]), "\(said)")
-            #expect(told.last?.hasPrefix("retry with ") == true && told[3] == "1 more (gave up", "\(said)")
+            #expect(outcomes.count == 5 && thumbs.contains(outcomes[2]), "\(line)")
+            #expect(outcomes.last?.hasPrefix("retry with ") == true && outcomes[3] == "1 more (gave up", "\(line)")
         }
     }
 

@@ -12,7 +12,7 @@ struct PluginTestCommandTests {
         _ tree: borrowing TemporaryTree, _ plugin: String, _ options: [String] = []
     ) throws -> (status: Int32?, verdicts: [String: String], failures: [String: String]) {
         let program = RunningProgram.alight(
-            ["plugins", "test", plugin, "--json"] + options, in: tree.root, output: "said")
+            ["plugins", "test", plugin, "--json"] + options, in: tree.root, output: "output")
         let status = program.wait()
         var verdicts: [String: String] = [:]
         var failures: [String: String] = [:]
@@ -41,28 +41,28 @@ struct PluginTestCommandTests {
                 #expect(status == 0)
                 #expect(failures == [:])
                 #expect(verdicts.filter { $0.value == "skipped" }.keys.sorted() == ["own-case"])
-                let checks = Set(ConformancePlugin.faults.map(\.check)).subtracting(["own-case"])
+                let checks = Set(ConformancePlugin.violations.map(\.check)).subtracting(["own-case"])
                 #expect(
                     checks.isSubset(of: verdicts.keys), "each check is tested: \(checks.subtracting(verdicts.keys))")
                 let untested = Set(verdicts.keys).subtracting(checks).subtracting(["own-case"])
                 #expect(untested.isEmpty, "a check without a plugin that fails it")
                 // Nothing is left behind.
                 let left = TestFile.names(in: tree.root).map { String(decoding: $0, as: UTF8.self) }
-                #expect(left == ["model", "said.err", "said.out"])
+                #expect(left == ["model", "output.err", "output.out"])
             }
         }
     }
 
-    @Test(arguments: ConformancePlugin.faults.indices)
+    @Test(arguments: ConformancePlugin.violations.indices)
     func `a plugin with one violation fails exactly one check`(_ index: Int) async throws {
-        let fault = ConformancePlugin.faults[index]
+        let violation = ConformancePlugin.violations[index]
         try await Self.turns.run {
             try withTempTree { tree in
-                Self.writeModel(tree, fault.text)
-                let (status, _, failures) = try Self.test(tree, "./model", ["--grace", "3s"] + fault.options)
+                Self.writeModel(tree, violation.text)
+                let (status, _, failures) = try Self.test(tree, "./model", ["--grace", "3s"] + violation.options)
                 #expect(status == 1)
-                #expect(failures.keys.sorted() == [fault.check], "\(failures)")
-                #expect(failures[fault.check]?.contains(fault.words) == true, "\(failures)")
+                #expect(failures.keys.sorted() == [violation.check], "\(failures)")
+                #expect(failures[violation.check]?.contains(violation.words) == true, "\(failures)")
             }
         }
     }
@@ -124,8 +124,8 @@ struct PluginTestCommandTests {
             withTempTree { tree in
                 let parameters = #""additionalProperties": False, "properties": {"size": {"type": "integer"}}"#
                 Self.writeModel(tree, ConformancePlugin.text.replacing(#""properties": {}"#, with: parameters))
-                let (root, output) = (tree.root, tree.path("said"))
-                func test(_ option: String, _ value: String) -> (status: Int32?, said: String) {
+                let (root, output) = (tree.root, tree.path("output"))
+                func test(_ option: String, _ value: String) -> (status: Int32?, output: String) {
                     let program = RunningProgram(
                         Places.alight, ["plugins", "test", "./model", option, value], in: root, output: output)
                     let status = program.wait()
@@ -135,9 +135,9 @@ struct PluginTestCommandTests {
                 #expect(status == 1)
                 #expect(text.contains("write 'size'; the parameters are size"), "\(text)")
                 #expect(!text.contains("--with sise=VALUE"))
-                let (refused, said) = test("--timeout", "0")
+                let (refused, message) = test("--timeout", "0")
                 #expect(refused == 2)
-                #expect(said.contains("'--timeout 0' leaves no time for an answer"), "\(said)")
+                #expect(message.contains("'--timeout 0' leaves no time for an answer"), "\(message)")
             }
         }
     }

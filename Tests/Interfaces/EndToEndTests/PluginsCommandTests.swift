@@ -12,7 +12,7 @@ struct PluginsCommandTests {
     private static func alight(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> RunningProgram {
         let program = RunningProgram.alight(
             ["plugins"] + arguments,
-            in: tree.root, environment: ["PATH": "\(Places.products):/usr/local/bin:/usr/bin:/bin"], output: "said")
+            in: tree.root, environment: ["PATH": "\(Places.products):/usr/local/bin:/usr/bin:/bin"], output: "output")
         _ = program.wait()
         return program
     }
@@ -91,11 +91,11 @@ struct PluginsCommandTests {
         withTempTree { tree in
             Self.writePlugins(tree)
             TestFile.write(tree.path("rules/a.yaml"), "rules:\n  - path: in/*\n    action: log\n")
-            let program = RunningProgram.alight(["check"], in: tree.root, output: "said")
+            let program = RunningProgram.alight(["check"], in: tree.root, output: "output")
             let status = program.wait()
             #expect(status == 0, "\(program.error)")
             TestFile.write(tree.path("rules/a.yaml"), "rules:\n  - path: in/*\n    action: { use: broken }\n")
-            let used = RunningProgram.alight(["check"], in: tree.root, output: "said")
+            let used = RunningProgram.alight(["check"], in: tree.root, output: "output")
             let usedStatus = used.wait()
             #expect(usedStatus == 3)
             #expect(used.error.contains("a.yaml:3:20: error: plugin 'broken'"), "\(used.error)")
@@ -202,7 +202,7 @@ struct PluginsCommandTests {
             #expect(made.exitStatus() == 0, "\(made.error)")
             let package = tree.path("plugins/a-b/Package.swift")
             #expect(
-                TestFile.read(package).map { String(decoding: $0, as: UTF8.self) }?.contains("\(Places.checkout)")
+                TestFile.text(package)?.contains("\(Places.checkout)")
                     == true)
             let program = tree.path("plugins/a-b/Sources/a-b/AB.swift")
             #expect(TestFile.exists(program))
@@ -235,7 +235,7 @@ struct PluginsCommandTests {
 
     private static func runOnce(_ tree: borrowing TemporaryTree) -> (status: Int32?, output: String) {
         let program = RunningProgram.alight(
-            ["run", "rules.yaml", "--once", "--log-format", "json"], in: tree.root, output: "said")
+            ["run", "rules.yaml", "--once", "--log-format", "json"], in: tree.root, output: "output")
         return (program.wait(), program.output + program.error)
     }
 

@@ -99,7 +99,7 @@ struct ReloadTests {
     private static func watches(of process: pid_t) -> Set<String> {
         let directory = PathBytes("/proc/\(process)/fdinfo")
         return TestFile.names(in: directory).reduce(into: []) { found, name in
-            let text = String(decoding: TestFile.read(directory.appending(name)) ?? [], as: UTF8.self)
+            let text = TestFile.text(directory.appending(name)) ?? ""
             for line in text.split(separator: "\n") where line.hasPrefix("inotify ") {
                 found.insert(line.split(separator: " ")[1...3].joined(separator: " "))
             }

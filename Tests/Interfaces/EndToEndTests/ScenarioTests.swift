@@ -33,7 +33,7 @@ struct ScenarioTests {
     @Test(
         .enabled(if: ScenarioRunner.ordinaryUserProblem == nil, "\(ScenarioRunner.ordinaryUserProblem ?? "")"),
         arguments: ScenarioRunner.ordinaryUserProblem == nil ? playable(isOrdinary: true) : [])
-    func `scenario of an ordinary user`(_ name: String) async throws {
+    func `a scenario passes as an ordinary user`(_ name: String) async throws {
         try await Blocking.run { try Self.play(name, isOrdinary: true) }
     }
 

@@ -13,8 +13,7 @@ struct TagTests {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), rules)
             TestFile.makeDirectory(tree.path("in"))
-            let program = RunningProgram.alight(arguments, in: tree.root)
-            return (program.wait(), program.output, program.error)
+            return RunningProgram.alight(arguments, in: tree.root).result()
         }
     }
 

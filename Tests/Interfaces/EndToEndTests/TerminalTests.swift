@@ -10,7 +10,7 @@ struct TerminalTests {
             + names.map { "  - { name: \($0), path: in/**, settle: 60ms, action: { use: log } }\n" }.joined()
     }
 
-    private static func text(_ path: PathBytes) -> String { String(decoding: TestFile.read(path) ?? [], as: UTF8.self) }
+    private static func text(_ path: PathBytes) -> String { TestFile.text(path) ?? "" }
 
     /// The program, run from an interactive shell in its own terminal.
     private final class Session {
@@ -72,8 +72,8 @@ struct TerminalTests {
             TestFile.write(directory.appending("rules.yaml"), TerminalTests.rules(names))
             kill(program, SIGHUP)
             let path = directory.appending("run.err")
-            let said = "reloaded: watching 1 directory for \(names.count) rules"
-            return Deadline.wait { TerminalTests.text(path).contains(said) }
+            let message = "reloaded: watching 1 directory for \(names.count) rules"
+            return Deadline.wait { TerminalTests.text(path).contains(message) }
         }
     }
 

@@ -33,18 +33,6 @@ struct TracelessTests {
         #expect(TestFile.exists(tree.path("kept/journal.db-wal")) == (end != .closed))
     }
 
-    /// Returns all files of the directory, with their inode, content and modification time.
-    private static func files(_ directory: PathBytes) -> [[UInt8]: String] {
-        var files: [[UInt8]: String] = [:]
-        for name in TestFile.names(in: directory) {
-            var status = stat()
-            _ = directory.appending(name).withCString { lstat($0, &status) }
-            let content = TestFile.read(directory.appending(name)) ?? []
-            files[name] = "\(status.st_ino) \(status.st_mtim) \(content.hashValue)"
-        }
-        return files
-    }
-
     @Test(arguments: End.allCases, [false, true])
     func `reading a journal that no instance uses leaves its directory unchanged`(_ end: End, isReader: Bool) throws {
         // Root may write anywhere, so it must become a user who can only read.
@@ -52,13 +40,13 @@ struct TracelessTests {
         withTempTree { tree in
             Self.leave(tree, end)
             let root = tree.root
-            let folder = root.appending("kept")
+            let directory = root.appending("kept")
             if isReader {
                 #expect(root.withCString { chmod($0, 0o755) } == 0)
-                for name in TestFile.names(in: folder) {
-                    #expect(folder.appending(name).withCString { chmod($0, 0o444) } == 0)
+                for name in TestFile.names(in: directory) {
+                    #expect(directory.appending(name).withCString { chmod($0, 0o444) } == 0)
                 }
-                #expect(folder.withCString { chmod($0, 0o555) } == 0)
+                #expect(directory.withCString { chmod($0, 0o555) } == 0)
             }
             let words = (isReader && geteuid() == 0 ? ScenarioRunner.asOrdinaryUser : []) + [Places.alight.description]
             func run(_ arguments: [String], status: Int32 = 0) -> RunningProgram {
@@ -68,7 +56,7 @@ struct TracelessTests {
                 #expect(program.wait() == status, "\(arguments) \(program.error)")
                 return program
             }
-            let before = Self.files(folder)
+            let before = TestFile.states(in: directory)
             let jobs = run(["jobs", "--state", "succeeded"])
             #expect(jobs.lines.count == 2, "\(jobs.error)")
             let id = jobs.output.prefix { $0 != "\t" }
@@ -76,7 +64,7 @@ struct TracelessTests {
             #expect(run(["show", String(id)]).output.contains("notes"))
             #expect(run(["explain", "in", "in/a", "in/b", "--rules", "rules.yaml"]).output.contains(id))
             #expect(run(["run", "--dry-run", "--once", "rules.yaml"], status: 4).error.contains("dry run"))
-            #expect(Self.files(folder) == before)
+            #expect(TestFile.states(in: directory) == before)
         }
     }
 

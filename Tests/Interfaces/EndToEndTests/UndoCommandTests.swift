@@ -36,21 +36,17 @@ struct UndoCommandTests {
         JournalCommand.run(tree, ["jobs", "--limit", "0"]).output.split(separator: "\n").map { String($0.prefix(26)) }
     }
 
-    private static func text(_ tree: borrowing TemporaryTree, _ name: String) -> String? {
-        TestFile.read(tree.path(name)).map { String(decoding: $0, as: UTF8.self) }
-    }
-
     @Test func `files are moved back, no rule receives an event for it, and a second undo is refused`() {
         withTempTree { tree in
             Self.make(tree, Self.sort, ["in/a.txt", "in/b.txt"])
             #expect(Self.once(tree).count == 2)
             let dry = Self.undo(tree, ["--since", "10m", "--dry-run"])
             #expect(dry.status == 0 && dry.output.contains("would move '\(tree.path("out/a.txt"))' back"), "\(dry)")
-            #expect(Self.text(tree, "out/a.txt") != nil)
+            #expect(TestFile.text(tree.path("out/a.txt")) != nil)
             let (status, output, error) = Self.undo(tree, ["--since", "10m"])
             #expect(status == 0, "\(error)")
             #expect(output.split(separator: "\n").count == 3, "two files, and the folder that was made: \(output)")
-            #expect(Self.text(tree, "in/a.txt") == "text of in/a.txt")
+            #expect(TestFile.text(tree.path("in/a.txt")) == "text of in/a.txt")
             #expect(!TestFile.exists(tree.path("out")))
             let id = Self.ids(tree)[0]
             let again = Self.undo(tree, [id])
@@ -82,7 +78,7 @@ struct UndoCommandTests {
             #expect(JournalCommand.awaitSucceeded(2, in: tree.path("journal.db")))
             let (status, output, error) = Self.undo(tree, ["--rule", "sort"])
             #expect(status == 0 && output.contains("undone: moved "), "\(error)")
-            #expect(Self.text(tree, "in/a.txt") == "text of in/a.txt")
+            #expect(TestFile.text(tree.path("in/a.txt")) == "text of in/a.txt")
             // Later changes are reported, and those of the undo are not.
             TestFile.write(tree.path("end/y"), "y")
             #expect(Deadline.wait { program.output.contains("end: created") }, "\(program.output)")
@@ -100,14 +96,14 @@ struct UndoCommandTests {
             TestFile.write(tree.path("out/b.txt"), "changed by somebody")
             let (status, output, error) = Self.undo(tree, ["--since", "10m"])
             #expect(status == 5)
-            #expect(output.contains("in/c.txt") && Self.text(tree, "in/c.txt") != nil, "\(output)")
+            #expect(output.contains("in/c.txt") && TestFile.text(tree.path("in/c.txt")) != nil, "\(output)")
             #expect(error.contains("'\(tree.path("in/a.txt"))' exists again"), "\(error)")
             #expect(error.contains("'\(tree.path("out/b.txt"))' has changed since"), "\(error)")
-            #expect(Self.text(tree, "in/a.txt") == "another" && Self.text(tree, "in/b.txt") == nil)
+            #expect(TestFile.text(tree.path("in/a.txt")) == "another" && TestFile.text(tree.path("in/b.txt")) == nil)
             _ = tree.path("in/a.txt").withCString { unlink($0) }
             let again = Self.undo(tree, ["--since", "10m"])
             #expect(again.status == 5 && again.output.contains("in/a.txt"), "\(again)")
-            #expect(Self.text(tree, "in/a.txt") == "text of in/a.txt")
+            #expect(TestFile.text(tree.path("in/a.txt")) == "text of in/a.txt")
         }
     }
 
@@ -133,12 +129,14 @@ struct UndoCommandTests {
 
                 """, ["in/a.txt", "in/b.old", "out/a.txt"])
             #expect(Self.once(tree).count == 2)
-            #expect(Self.text(tree, "out/a.txt") == "text of in/a.txt" && Self.text(tree, "in/b.old") == nil)
+            #expect(
+                TestFile.text(tree.path("out/a.txt")) == "text of in/a.txt"
+                    && TestFile.text(tree.path("in/b.old")) == nil)
             let (status, output, error) = Self.undo(tree, ["--since", "10m"])
             #expect(status == 0, "\(error)")
-            #expect(Self.text(tree, "in/a.txt") == "text of in/a.txt", "\(output)")
-            #expect(Self.text(tree, "out/a.txt") == "text of out/a.txt")
-            #expect(Self.text(tree, "in/b.old") == "text of in/b.old")
+            #expect(TestFile.text(tree.path("in/a.txt")) == "text of in/a.txt", "\(output)")
+            #expect(TestFile.text(tree.path("out/a.txt")) == "text of out/a.txt")
+            #expect(TestFile.text(tree.path("in/b.old")) == "text of in/b.old")
             #expect(TestFile.names(in: tree.path("out")) == [Array("a.txt".utf8)])
             #expect(Self.once(tree) == [])
         }
@@ -150,7 +148,7 @@ struct UndoCommandTests {
             "/usr/bin/tar", ["-cf", "in/\(name).tar", "-C", "src", "."], in: tree.root, output: tree.path("tar"))
         #expect(made.wait() == 0)
         _ = once(tree)
-        #expect(text(tree, "in/\(name)/sub/deep/c") == "text of src/sub/deep/c")
+        #expect(TestFile.text(tree.path("in/\(name)/sub/deep/c")) == "text of src/sub/deep/c")
     }
 
     @Test func `unpacked files are removed, except changed or added ones, which are named`() {
@@ -209,7 +207,7 @@ struct UndoCommandTests {
                 """, ["in/a.txt", "out/there"])
             #expect(Self.once(tree).count == 1)
             let (status, output, error) = Self.undo(tree, ["--since", "10m"])
-            #expect(Self.text(tree, "in/a.txt") == "text of in/a.txt", "\(output)")
+            #expect(TestFile.text(tree.path("in/a.txt")) == "text of in/a.txt", "\(output)")
             #expect(status == 5 && error.contains("keeps '\(tree.path("out/a.txt.tar"))'"), "\(error)")
             #expect(TestFile.exists(tree.path("out/a.txt.tar")))
         }
@@ -231,7 +229,7 @@ struct UndoCommandTests {
 
     /// Returns the fenced block of a language in docs/undo.md.
     private static func block(_ language: String) -> String {
-        let page = String(decoding: TestFile.read(Places.checkout.appending("docs/undo.md")) ?? [], as: UTF8.self)
+        let page = TestFile.text(Places.checkout.appending("docs/undo.md")) ?? ""
         let lines = page.split(separator: "\n", omittingEmptySubsequences: false)
         let start = lines.firstIndex(of: "```\(language)").map { $0 + 1 } ?? lines.endIndex
         return lines[start...].prefix { $0 != "```" }.map { "\($0)\n" }.joined()
@@ -253,7 +251,7 @@ struct UndoCommandTests {
                     .filter { !$0.hasPrefix("$") }
                     .map { $0.replacing(/01[0-9A-Z]{24}/, with: "ID") }.sorted()
             }
-            let year = Self.text(tree, "Sorted/2026/bill.pdf") == "paid"
+            let year = TestFile.text(tree.path("Sorted/2026/bill.pdf")) == "paid"
             #expect(year && plain(output + error) == plain(Self.block("console")), "\(output)\(error)")
         }
     }

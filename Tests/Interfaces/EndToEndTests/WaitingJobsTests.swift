@@ -6,17 +6,6 @@ import Testing
 
 /// Waiting jobs, as users see them.
 struct WaitingJobsTests {
-    /// Hours that start in two hours, whatever the current time is.
-    private static var later: String {
-        func text(_ hours: Double) -> String {
-            let form = DateFormatter()
-            form.dateFormat = "HH:mm"
-            form.timeZone = TimeZone(identifier: "UTC")
-            return form.string(from: Date(timeIntervalSinceNow: hours * 3_600))
-        }
-        return "\(text(2))-\(text(3))"
-    }
-
     /// Runs a command while an instance runs.
     private static func ask(
         _ arguments: [String], in root: PathBytes, journal: [String] = ["--journal", "journal.db"]
@@ -40,7 +29,7 @@ struct WaitingJobsTests {
         let root = Self.makeDirectory(
             """
             rules:
-              - { name: late, path: in/*, settle: 0, window: "\(Self.later)", action: log }
+              - { name: late, path: in/*, settle: 0, window: "\(Instance.closedHours)", action: log }
               - { name: done, path: in/*, settle: 0, ready: { done_file: "${name}.ok" }, action: log }
             """)
         defer { TestFile.removeTree(root) }
@@ -67,7 +56,7 @@ struct WaitingJobsTests {
         #expect(status == 0)
     }
 
-    @Test func `a group that waits for a refused file says so, and alight retry continues it`() {
+    @Test func `a group that waits for a refused file is reported, and alight retry continues it`() {
         let root = Self.makeDirectory(
             """
             rules:
@@ -88,12 +77,12 @@ struct WaitingJobsTests {
         #expect(program.waitUntilReady())
         TestFile.write(root.appending("in/a.nfo"), "x")
         TestFile.write(root.appending("in/a.mkv"), "xx")
-        func says(_ text: String) -> Bool { Deadline.wait { Self.ask(["jobs"], in: root).output.contains(text) } }
-        #expect(says("its set is missing 'nfo'"))
+        func shows(_ text: String) -> Bool { Deadline.wait { Self.ask(["jobs"], in: root).output.contains(text) } }
+        #expect(shows("its set is missing 'nfo'"))
         let explained = Self.ask(["explain", "--rules", "rules.yaml", "in/a.mkv"], in: root).output
         #expect(explained.contains("its set is missing 'nfo'"))
         TestFile.write(root.appending("in/a.nfo"), "xx")
-        #expect(says("it waits for '\(root)/in/a.nfo', which was skipped: 'ready': no a.nfo"))
+        #expect(shows("it waits for '\(root)/in/a.nfo', which was skipped: 'ready': no a.nfo"))
         TestFile.write(root.appending("good"), "")
         let retried = Self.ask(["retry", "--all"], in: root)
         #expect(retried.status == 0)

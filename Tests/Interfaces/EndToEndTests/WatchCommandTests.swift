@@ -90,9 +90,9 @@ struct WatchCommandTests {
             #expect(Deadline.wait { program.lines.count == 5 })
             program.signal(SIGUSR1)
             #expect(Deadline.wait { program.lines.count == 7 })
-            let told = try Self.objects(program).map(Self.summary)
+            let events = try Self.objects(program).map(Self.summary)
             #expect(
-                told == [
+                events == [
                     "scan_begin ", "created old.txt", "scan_end ", "created one/c", "deleted old.txt", "scan_begin ",
                     "scan_end ",
                 ])

@@ -5,7 +5,7 @@ import Testing
 
 /// The writing process of a file (S53), across reloads and restarts.
 struct WriterTests {
-    private static func rules(_ keys: String, action: String = "cat >>\"$ALIGHT_ROOT/../told\"") -> String {
+    private static func rules(_ keys: String, action: String = "cat >>\"$ALIGHT_ROOT/../requests\"") -> String {
         """
         rules:
           - name: who
@@ -29,21 +29,20 @@ struct WriterTests {
         return program
     }
 
-    private static func told(_ root: PathBytes) -> [String] {
-        String(decoding: TestFile.read(root.appending("told")) ?? [], as: UTF8.self).split(separator: "\n").map(
-            String.init)
+    private static func requests(_ root: PathBytes) -> [String] {
+        (TestFile.text(root.appending("requests")) ?? "").split(separator: "\n").map(String.init)
     }
 
     /// Waits for `count` requests.
     private static func awaitReported(_ root: PathBytes, _ count: Int) -> Bool {
         Deadline.wait {
-            let text = TestFile.read(root.appending("told")) ?? []
+            let text = TestFile.read(root.appending("requests")) ?? []
             return text.count { $0 == UInt8(ascii: "\n") } >= count
         }
     }
 
     /// The part of a request that names this process as the writer.
-    private static let mine = "\"pid\":\(getpid())"
+    private static let ownProcess = "\"pid\":\(getpid())"
 
     @Test(.enabled(if: writerProblem == nil, "\(writerProblem ?? "")"))
     func `rules that start to ask for the writer receive it from then on`() {
@@ -62,9 +61,9 @@ struct WriterTests {
                 "\(program.error)")
             TestFile.write(tree.path("in/c"), "1")
             #expect(Self.awaitReported(root, 3), "\(program.error)")
-            let told = Self.told(root)
-            #expect(told.map { $0.contains(Self.mine) } == [false, true, false])
-            #expect(told.map { $0.contains("\"by\"") } == [false, true, false])
+            let requests = Self.requests(root)
+            #expect(requests.map { $0.contains(Self.ownProcess) } == [false, true, false])
+            #expect(requests.map { $0.contains("\"by\"") } == [false, true, false])
             #expect(!program.error.contains("warning"), "\(program.error)")
             JournalFileTests.stop(program)
         }
@@ -74,7 +73,7 @@ struct WriterTests {
     func `a job that waits across a restart keeps its writer, also in alight show`() throws {
         try withTempTree { tree in
             let root = tree.root
-            let action = "cat >>\"$ALIGHT_ROOT/../told\"; test -e \"$ALIGHT_ROOT/../go\""
+            let action = "cat >>\"$ALIGHT_ROOT/../requests\"; test -e \"$ALIGHT_ROOT/../go\""
             let rules = Self.rules("    by: true\n    where: { by: \"*\" }", action: action)
             let first = Self.start(tree, rules, as: "first")
             TestFile.write(tree.path("in/a"), "1")
@@ -82,14 +81,14 @@ struct WriterTests {
             first.signal(SIGKILL)
             #expect(first.wait() == 128 + SIGKILL)
             TestFile.write(tree.path("go"), "")
-            let count = Self.told(root).count
+            let count = Self.requests(root).count
             let second = Self.start(tree, rules, as: "second")
             #expect(Self.awaitReported(root, count + 1), "\(second.error)")
             #expect(Deadline.wait { second.output.contains("succeeded") }, "\(second.output)")
             JournalFileTests.stop(second)
-            let told = Self.told(root)
-            #expect(told.count == count + 1)
-            #expect(told.allSatisfy { $0.contains(Self.mine) })
+            let requests = Self.requests(root)
+            #expect(requests.count == count + 1)
+            #expect(requests.allSatisfy { $0.contains(Self.ownProcess) })
             let list = JournalCommand.run(tree, ["jobs"])
             let id = try #require(list.output.split(separator: "\t").first.map(String.init), "\(list)")
             let shown = JournalCommand.run(tree, ["show", id])
@@ -101,7 +100,7 @@ struct WriterTests {
     func `a path that waits for a slot across a restart keeps its writer`() {
         withTempTree { tree in
             let root = tree.root
-            let action = "cat >>\"$ALIGHT_ROOT/../told\"; until test -e \"$ALIGHT_ROOT/../go\"; do sleep 0.05; done"
+            let action = "cat >>\"$ALIGHT_ROOT/../requests\"; until test -e \"$ALIGHT_ROOT/../go\"; do sleep 0.05; done"
             let rules = Self.rules("    concurrency: 1\n    where: { by: \"*\" }", action: action)
             let first = Self.start(tree, rules, as: "first")
             TestFile.write(tree.path("in/busy"), "1")
@@ -118,7 +117,7 @@ struct WriterTests {
             #expect(first.wait() == 128 + SIGKILL)
             TestFile.write(tree.path("go"), "")
             let second = Self.start(tree, rules, as: "second")
-            #expect(Deadline.wait { Self.told(root).contains { $0.contains("in/a\"") } }, "\(second.error)")
+            #expect(Deadline.wait { Self.requests(root).contains { $0.contains("in/a\"") } }, "\(second.error)")
             JournalFileTests.stop(second)
         }
     }
@@ -129,7 +128,7 @@ struct WriterTests {
             TestFile.write(tree.path("in/a"), "1")
             let program = Self.start(tree, Self.rules("    by: true\n    existing: process"), as: "run")
             #expect(Self.awaitReported(root, 1), "\(program.error)")
-            #expect(Self.told(root).allSatisfy { !$0.contains("\"by\"") })
+            #expect(Self.requests(root).allSatisfy { !$0.contains("\"by\"") })
             JournalFileTests.stop(program)
         }
     }

@@ -43,28 +43,28 @@ struct KernelTests {
             let observer = try FileObserver(roots: [root], options: Self.quick)
             try await observer.waitUntilReady()
             let names = (0..<3).map { root.appending("\($0)") }
-            let told = await withCheckedContinuation { continuation in
+            let received = await withCheckedContinuation { continuation in
                 Thread.detachNewThread {
-                    var told: [PathBytes] = []
+                    var received: [PathBytes] = []
                     var result: Result<[PathBytes], ObservationError> = .success([])
                     TestFile.write(names[0], "1")
                     do throws(ObservationError) {
                         try observer.forEachBatch { batch in
-                            told += batch.map(\.path)
-                            if told.count < names.count {
-                                TestFile.write(names[told.count], "1")
+                            received += batch.map(\.path)
+                            if received.count < names.count {
+                                TestFile.write(names[received.count], "1")
                             } else {
                                 Task { await observer.stop() }
                             }
                         }
-                        result = .success(told)
+                        result = .success(received)
                     } catch {
                         result = .failure(error)
                     }
                     continuation.resume(returning: result)
                 }
             }
-            #expect(try told.get() == names)
+            #expect(try received.get() == names)
         }
     }
 
@@ -159,10 +159,10 @@ struct KernelTests {
             try await first.waitUntilReady()
             await first.catchUp()
             // Files this recent are checked again before they count as known.
-            var facts: ObservationSnapshot?
+            var snapshot: ObservationSnapshot?
             let isKnown = await eventually {
-                facts = await first.snapshot()
-                return facts?.facts.count == 4
+                snapshot = await first.snapshot()
+                return snapshot?.facts.count == 4
             }
             #expect(isKnown)
             await first.stop()
@@ -172,22 +172,22 @@ struct KernelTests {
             TestFile.write(root.appending("new"), "1")
             var options = Self.quick
             options.events = [.differences, .lifecycle]
-            options.resuming = facts
+            options.resuming = snapshot
             let second = try FileObserver(roots: [root], options: options)
-            var told: [FileEvent] = []
+            var received: [FileEvent] = []
             for try await event in second.events {
-                told.append(event)
+                received.append(event)
                 if event.kind == .scanEnded { break }
             }
-            #expect(told.first?.kind == .scanBegan)
+            #expect(received.first?.kind == .scanBegan)
             #expect(
-                Set(told.dropFirst().dropLast().map(ObserverTests.text)) == [
+                Set(received.dropFirst().dropLast().map(ObserverTests.text)) == [
                     "modified changed 2", "deleted gone 1", "moved else 1", "created new 1",
                 ])
         }
     }
 
-    @Test func `S28 a rescan that finds nothing tells only its begin and end`() async throws {
+    @Test func `S28 a rescan without changes reports only its start and end`() async throws {
         try await withTemporaryDirectory { root in
             TestFile.write(root.appending("a"), "1")
             var options = Self.quick
@@ -213,7 +213,7 @@ struct KernelTests {
         return (descriptors.count(where: isOurs), threads.count)
     }
 
-    @Test func `S21 observers give back all descriptors and threads, however they end`() async {
+    @Test func `S21 an observer releases all descriptors and threads, however it stops`() async {
         await #expect(processExitsWith: .success) {
             try await withTemporaryDirectory { root in
                 // The runtime opens its own event counter at the first sleep and does not close it.
@@ -258,7 +258,7 @@ struct KernelTests {
         }
     }
 
-    @Test func `S21 observers that follow each other on one directory each tell what happens in their time`()
+    @Test func `S21 consecutive observers of a directory each report the changes of their own time`()
         async throws
     {
         try await withTemporaryDirectory { root in

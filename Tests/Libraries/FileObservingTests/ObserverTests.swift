@@ -198,8 +198,8 @@ struct ObserverTests {
                 driven.source.tell(.listed(roots[0], .scan), .ready(directories: 1))
                 await driven.settle()
                 var iterator = driven.observer.batches.makeAsyncIterator()
-                let told = try await iterator.next()?.map { "\($0.kind.rawValue) \($0.origin)" }
-                #expect(told == ["scan_begin scan"] + names.map { _ in "created scan" } + ["scan_end scan"])
+                let events = try await iterator.next()?.map { "\($0.kind.rawValue) \($0.origin)" }
+                #expect(events == ["scan_begin scan"] + names.map { _ in "created scan" } + ["scan_end scan"])
                 for name in names { TestFile.removeTree(root.appending(name)) }
             }
         }
@@ -229,14 +229,14 @@ struct ObserverTests {
                 root.appending("kept"), root.appending("changed"), root.appending("elsewhere"), root.appending("new"))
             await second.settle()
             var batches = second.observer.batches.makeAsyncIterator()
-            var told: [FileEvent] = []
-            while told.last?.kind != .scanEnded, let batch = try await batches.next() { told += batch }
-            #expect(told.first?.kind == .scanBegan)
+            var events: [FileEvent] = []
+            while events.last?.kind != .scanEnded, let batch = try await batches.next() { events += batch }
+            #expect(events.first?.kind == .scanBegan)
             #expect(
-                Set(told.dropFirst().dropLast().map(Self.text)) == [
+                Set(events.dropFirst().dropLast().map(Self.text)) == [
                     "modified changed 2", "deleted gone 1", "moved elsewhere 1", "created new 1",
                 ])
-            #expect(told.allSatisfy { $0.origin == .scan })
+            #expect(events.allSatisfy { $0.origin == .scan })
         }
     }
 

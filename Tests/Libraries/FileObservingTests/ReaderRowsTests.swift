@@ -43,12 +43,12 @@ struct ReaderRowsTests {
     struct Case: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var events: [FileEvent]
-        var told: [String]
+        var expected: [String]
 
-        init(_ name: String, _ events: [FileEvent], _ told: [String]) {
+        init(_ name: String, _ events: [FileEvent], _ expected: [String]) {
             testDescription = name
             self.events = events
-            self.told = told
+            self.expected = expected
         }
     }
 
@@ -175,7 +175,7 @@ struct ReaderRowsTests {
     func merged(_ example: Case) {
         var rows = ReaderRows(mask: [.differences, .lifecycle, .raw, .arriving])
         for event in example.events { rows.add(event) }
-        #expect(rows.takeAll().map(Self.text) == example.told)
+        #expect(rows.takeAll().map(Self.text) == example.expected)
         #expect(rows.isEmpty)
         #expect(rows.takeFirst() == nil)
     }
@@ -214,7 +214,7 @@ struct ReaderRowsTests {
         #expect(rows.takeAll().map(Self.text) == ["modified a [overwritten]"])
     }
 
-    @Test func `a path whose event was taken is known by that event`() {
+    @Test func `a path whose event was consumed is known by that event`() {
         var rows = ReaderRows(mask: .differences)
         rows.add(Self.moved)
         rows.add(Self.event(.created, "a", file: 2))
@@ -261,16 +261,16 @@ struct ReaderRowsTests {
                 guard var file = there else { return nil }
                 file.size += 1
                 files[path] = file
-                return told(.modified, path, file, before: there, changed: ["extended"])
+                return event(.modified, path, file, before: there, changed: ["extended"])
             case 3:
                 guard var file = there else { return nil }
                 file.mode = file.mode == 0o600 ? 0o644 : 0o600
                 files[path] = file
-                return told(.attributes, path, file, before: there, changed: ["mode"])
+                return event(.attributes, path, file, before: there, changed: ["mode"])
             case 4:
                 guard let file = there else { return nil }
                 files[path] = nil
-                return told(.deleted, path, file)
+                return event(.deleted, path, file)
             default:
                 let target = names[Int.random(in: 0..<names.count, using: &random)]
                 guard var file = there, target != path else { return nil }
@@ -278,14 +278,14 @@ struct ReaderRowsTests {
                 let isReplaced = files[target] != nil
                 files[path] = nil
                 files[target] = file
-                var event = told(.moved, target, file, before: there)
-                event.from = path
-                event.isReplaced = isReplaced
-                return event
+                var move = event(.moved, target, file, before: there)
+                move.from = path
+                move.isReplaced = isReplaced
+                return move
             }
         }
 
-        private func told(
+        private func event(
             _ kind: EventKind, _ path: PathBytes, _ file: Snapshot, before: Snapshot? = nil, changed: [String] = []
         ) -> FileEvent {
             FileEvent(
@@ -297,31 +297,31 @@ struct ReaderRowsTests {
     /// The files that a consumer knows from events alone; an event that contradicts them is an error.
     private struct Mirror {
         var files: [PathBytes: Snapshot] = [:]
-        var faults: [String] = []
+        var errors: [String] = []
 
         mutating func take(_ event: FileEvent) {
             let there = files[event.path]
             let line = ReaderRowsTests.text(event)
             switch event.kind {
             case .created:
-                if there != nil { faults.append("\(line): it is there") }
+                if there != nil { errors.append("\(line): it is there") }
                 files[event.path] = event.snapshot
             case .modified, .attributes:
-                if there == nil { faults.append("\(line): it is not there") }
+                if there == nil { errors.append("\(line): it is not there") }
                 if let there, (there.identity != event.snapshot.identity) != event.isReplaced {
-                    faults.append("\(line): replaced or not")
+                    errors.append("\(line): replaced or not")
                 }
                 files[event.path] = event.snapshot
             case .deleted:
-                if there == nil { faults.append("\(line): it is not there") }
+                if there == nil { errors.append("\(line): it is not there") }
                 files[event.path] = nil
             case .moved:
                 guard let from = event.from, let file = files[from] else {
-                    faults.append("\(line): what was moved is not there")
+                    errors.append("\(line): what was moved is not there")
                     return
                 }
-                if file.identity != event.snapshot.identity { faults.append("\(line): another file") }
-                if (there != nil) != event.isReplaced { faults.append("\(line): replaced or not") }
+                if file.identity != event.snapshot.identity { errors.append("\(line): another file") }
+                if (there != nil) != event.isReplaced { errors.append("\(line): replaced or not") }
                 files[from] = nil
                 files[event.path] = event.snapshot
             default: break
@@ -354,10 +354,10 @@ struct ReaderRowsTests {
             if rows.count > model.names.count { Issue.record("seed \(seed), step \(step)") }
         }
         for event in rows.takeAll() { slow.take(event) }
-        #expect(prompt.files == model.files && prompt.faults == [])
+        #expect(prompt.files == model.files && prompt.errors == [])
         #expect(slow.files == model.files, "seed \(seed)")
         // If a file was replaced twice before it was reported, the merged event lacks the metadata of the first.
-        let faults = slow.faults.filter { !isMergedAgain || !$0.hasSuffix("replaced or not") }
-        #expect(faults == [], "seed \(seed)")
+        let errors = slow.errors.filter { !isMergedAgain || !$0.hasSuffix("replaced or not") }
+        #expect(errors == [], "seed \(seed)")
     }
 }

@@ -122,7 +122,7 @@ struct PluginTests {
     /// Whether the process has installed a handler for SIGTERM.
     private static func takesTerm(_ process: pid_t) -> Bool {
         let status =
-            TestFile.read(PathBytes("/proc/\(process)/status")).map { String(decoding: $0, as: UTF8.self) } ?? ""
+            TestFile.text(PathBytes("/proc/\(process)/status")) ?? ""
         guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix("SigCgt:") }),
             let mask = UInt64(line.split(separator: "\t").last ?? "", radix: 16)
         else { return false }

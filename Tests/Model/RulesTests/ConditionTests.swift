@@ -10,7 +10,7 @@ import Testing
 struct ConditionTests {
     private static let now = Timestamp(seconds: 100_000, nanoseconds: 0)
 
-    static func facts(
+    static func input(
         _ path: PathBytes = "/in/2026/IMG_7.jpg", size: UInt64 = 300, age: Int64 = 90, uid: UInt32 = 1_000,
         gid: UInt32 = 50, type: FileType = .file, content: ConditionInput.Content = .notAsked
     ) -> ConditionInput {
@@ -49,7 +49,7 @@ struct ConditionTests {
         (">299", true),
     ])
     func `a size is compared, and ranges include their ends`(text: String, holds: Bool) throws {
-        let answer = try Self.size(text).answer(Self.facts())
+        let answer = try Self.size(text).answer(Self.input())
         #expect(answer == (holds ? .holds : .fails("size is 300 B, expected \(text)")))
     }
 
@@ -59,7 +59,7 @@ struct ConditionTests {
             (2_000_000_000, "2 GB"), (0, "0 B"),
         ] as [(UInt64, String)])
     func `a size in a message is exact`(size: UInt64, shown: String) throws {
-        #expect(try Self.size("= 7").answer(Self.facts(size: size)) == .fails("size is \(shown), expected = 7"))
+        #expect(try Self.size("= 7").answer(Self.input(size: size)) == .fails("size is \(shown), expected = 7"))
     }
 
     @Test(
@@ -67,19 +67,19 @@ struct ConditionTests {
             (90, "1m 30s"), (86_400, "1d"), (90_061, "1d 1h"), (3_605, "1h"), (0, "0ms"), (-5, "-5s"),
         ] as [(Int64, String)])
     func `an age counts from the last change and is shown in two units`(age: Int64, shown: String) {
-        let answer = Self.age(.more, 1_000_000).answer(Self.facts(age: age))
+        let answer = Self.age(.more, 1_000_000).answer(Self.input(age: age))
         #expect(answer == .fails("age is \(shown), expected > 1000000s"))
-        #expect(Self.age(.less, 1_000_000).answer(Self.facts(age: age)) == .holds)
+        #expect(Self.age(.less, 1_000_000).answer(Self.input(age: age)) == .holds)
     }
 
     @Test func `times outside the usual range do not overflow`() {
-        var facts = Self.facts()
-        facts.snapshot?.modified = Timestamp(seconds: .min, nanoseconds: 999_999_999)
-        #expect(Self.age(.more, 1).answer(facts) == .holds)
-        facts.snapshot?.modified = Timestamp(seconds: .max, nanoseconds: 0)
-        #expect(Self.age(.less, 1).answer(facts) == .holds)
-        facts.now = Timestamp(seconds: -10, nanoseconds: 0)
-        #expect(Self.age(.less, 1).answer(facts) == .holds)
+        var input = Self.input()
+        input.snapshot?.modified = Timestamp(seconds: .min, nanoseconds: 999_999_999)
+        #expect(Self.age(.more, 1).answer(input) == .holds)
+        input.snapshot?.modified = Timestamp(seconds: .max, nanoseconds: 0)
+        #expect(Self.age(.less, 1).answer(input) == .holds)
+        input.now = Timestamp(seconds: -10, nanoseconds: 0)
+        #expect(Self.age(.less, 1).answer(input) == .holds)
     }
 
     @Test(
@@ -87,38 +87,38 @@ struct ConditionTests {
             ("/in/a", 0), ("/in/x/a", 1), ("/in/x/y/z/a", 3),
         ] as [(PathBytes, Int)])
     func `depth counts the directories below the root`(path: PathBytes, depth: Int) {
-        #expect(Self.depth(.equal, depth).answer(Self.facts(path)) == .holds)
+        #expect(Self.depth(.equal, depth).answer(Self.input(path)) == .holds)
         #expect(
-            Self.depth(.equal, 9).answer(Self.facts(path)) == .fails("depth is \(depth), expected = 9"))
+            Self.depth(.equal, 9).answer(Self.input(path)) == .fails("depth is \(depth), expected = 9"))
     }
 
     @Test func `a name is the last component, and one matching glob is enough`() throws {
-        #expect(try Self.name("*.png", "IMG_*.jpg").answer(Self.facts()) == .holds)
-        #expect(try Self.name("2026*").answer(Self.facts()) == .fails("name is 'IMG_7.jpg', expected '2026*'"))
-        #expect(try Self.name("*.jpg").answer(Self.facts("/in/.x.JPG")) == .holds)
-        #expect(try Self.name("a?b").answer(Self.facts("/in/a\nb")) == .holds)
+        #expect(try Self.name("*.png", "IMG_*.jpg").answer(Self.input()) == .holds)
+        #expect(try Self.name("2026*").answer(Self.input()) == .fails("name is 'IMG_7.jpg', expected '2026*'"))
+        #expect(try Self.name("*.jpg").answer(Self.input("/in/.x.JPG")) == .holds)
+        #expect(try Self.name("a?b").answer(Self.input("/in/a\nb")) == .holds)
     }
 
     @Test func `a path is relative to the root, or absolute if the glob is`() throws {
         func path(_ globs: String...) throws -> Condition { .path(try globs.map { try Glob($0) }) }
-        #expect(try path("2026/*").answer(Self.facts()) == .holds)
-        #expect(try path("/in/2026/*").answer(Self.facts()) == .holds)
-        #expect(try path("/in/2025/*", "**/IMG*").answer(Self.facts()) == .holds)
-        #expect(try path("in/**").answer(Self.facts()) == .fails("path is '2026/IMG_7.jpg', expected 'in/**'"))
+        #expect(try path("2026/*").answer(Self.input()) == .holds)
+        #expect(try path("/in/2026/*").answer(Self.input()) == .holds)
+        #expect(try path("/in/2025/*", "**/IMG*").answer(Self.input()) == .holds)
+        #expect(try path("in/**").answer(Self.input()) == .fails("path is '2026/IMG_7.jpg', expected 'in/**'"))
     }
 
     @Test func `a regular expression is searched for in the name only`() throws {
-        #expect(Condition.regex(try RegularExpression("MG_[0-9]")).answer(Self.facts()) == .holds)
+        #expect(Condition.regex(try RegularExpression("MG_[0-9]")).answer(Self.input()) == .holds)
         #expect(
-            Condition.regex(try RegularExpression("2026")).answer(Self.facts())
+            Condition.regex(try RegularExpression("2026")).answer(Self.input())
                 == .fails("name is 'IMG_7.jpg', expected the regex '2026'"))
     }
 
     @Test func `an aborted search leaves the condition open, also below not`() throws {
         let evil = Condition.regex(try RegularExpression("(a+)+$"))
-        let facts = Self.facts(PathBytes("/in/\(String(repeating: "a", count: 200))!"))
+        let input = Self.input(PathBytes("/in/\(String(repeating: "a", count: 200))!"))
         for condition in [evil, .not(evil), .all([evil, .not(evil)]), .any([.not(evil)])] {
-            guard case .unknown(let reason) = condition.answer(facts) else {
+            guard case .unknown(let reason) = condition.answer(input) else {
                 Issue.record("it was told")
                 continue
             }
@@ -128,11 +128,11 @@ struct ConditionTests {
 
     @Test func `an owner is a user, a group, or both`() {
         func owner(_ uid: UInt32?, _ gid: UInt32?) -> Condition.Owner { .init(uid: uid, gid: gid, text: "ada") }
-        #expect(Condition.owner([owner(1_000, nil)]).answer(Self.facts()) == .holds)
-        #expect(Condition.owner([owner(nil, 50)]).answer(Self.facts()) == .holds)
-        #expect(Condition.owner([owner(7, nil), owner(1_000, 50)]).answer(Self.facts()) == .holds)
+        #expect(Condition.owner([owner(1_000, nil)]).answer(Self.input()) == .holds)
+        #expect(Condition.owner([owner(nil, 50)]).answer(Self.input()) == .holds)
+        #expect(Condition.owner([owner(7, nil), owner(1_000, 50)]).answer(Self.input()) == .holds)
         #expect(
-            Condition.owner([owner(1_000, 51)]).answer(Self.facts())
+            Condition.owner([owner(1_000, 51)]).answer(Self.input())
                 == .fails("owner is 1000:50, expected 'ada'"))
     }
 
@@ -140,28 +140,28 @@ struct ConditionTests {
 
     @Test func `the content is needed only if no cheaper condition decides`() throws {
         let small = try Self.size("< 10")
-        #expect(Self.images.answer(Self.facts()) == .needsContent)
-        #expect(Condition.all([Self.images, small]).answer(Self.facts()) == .fails("size is 300 B, expected < 10"))
-        #expect(Condition.any([Self.images, .not(small)]).answer(Self.facts()) == .holds)
-        #expect(Condition.not(.all([Self.images, small])).answer(Self.facts()) == .holds)
-        #expect(Condition.all([Self.images, .not(small)]).answer(Self.facts()) == .needsContent)
+        #expect(Self.images.answer(Self.input()) == .needsContent)
+        #expect(Condition.all([Self.images, small]).answer(Self.input()) == .fails("size is 300 B, expected < 10"))
+        #expect(Condition.any([Self.images, .not(small)]).answer(Self.input()) == .holds)
+        #expect(Condition.not(.all([Self.images, small])).answer(Self.input()) == .holds)
+        #expect(Condition.all([Self.images, .not(small)]).answer(Self.input()) == .needsContent)
     }
 
     @Test func `a content type matches completely or by its type before the slash`() {
-        let png = Self.facts(content: .type("image/png"))
+        let png = Self.input(content: .type("image/png"))
         #expect(Self.images.answer(png) == .holds)
         #expect(Self.pdf.answer(png) == .fails("mime is 'image/png', expected 'application/pdf'"))
         #expect(Condition.mime([.init(type: nil, subtype: "png")]).answer(png) == .holds)
         #expect(Condition.mime([.init(type: nil, subtype: nil)]).answer(png) == .holds)
-        #expect(Self.images.answer(Self.facts(content: .type("imagery/png"))) != .holds)
-        #expect(Self.images.answer(Self.facts(content: .type("image"))) != .holds)
+        #expect(Self.images.answer(Self.input(content: .type("imagery/png"))) != .holds)
+        #expect(Self.images.answer(Self.input(content: .type("image"))) != .holds)
     }
 
     @Test func `a path that is not a regular file has a type without being read`() {
-        let folder = Condition.mime([.init(type: "inode", subtype: "directory")])
-        #expect(folder.answer(Self.facts(type: .directory)) == .holds)
-        #expect(Self.images.answer(Self.facts(type: .symlink)) == .fails("mime is 'inode/symlink', expected 'image/*'"))
-        #expect(Self.images.answer(Self.facts(type: .other)) == .fails("mime is 'inode/special', expected 'image/*'"))
+        let directory = Condition.mime([.init(type: "inode", subtype: "directory")])
+        #expect(directory.answer(Self.input(type: .directory)) == .holds)
+        #expect(Self.images.answer(Self.input(type: .symlink)) == .fails("mime is 'inode/symlink', expected 'image/*'"))
+        #expect(Self.images.answer(Self.input(type: .other)) == .fails("mime is 'inode/special', expected 'image/*'"))
     }
 
     @Test func `the content of a deleted file is unknown unless another condition decides`() throws {
@@ -184,9 +184,9 @@ struct ConditionTests {
     @Test func `all reports the first condition that fails, and any reports every one`() throws {
         let small = try Self.size("< 10")
         let png = try Self.name("*.png")
-        #expect(Condition.all([png, small]).answer(Self.facts()) == .fails("name is 'IMG_7.jpg', expected '*.png'"))
+        #expect(Condition.all([png, small]).answer(Self.input()) == .fails("name is 'IMG_7.jpg', expected '*.png'"))
         #expect(
-            Condition.any([png, small]).answer(Self.facts())
+            Condition.any([png, small]).answer(Self.input())
                 == .fails(
                     "no condition of 'any' is true: name is 'IMG_7.jpg', expected '*.png'; "
                         + "size is 300 B, expected < 10"))
@@ -195,14 +195,14 @@ struct ConditionTests {
     @Test func `not reports the conditions that hold`() throws {
         let jpg = try Self.name("*.jpg")
         let large = try Self.size("> 10")
-        #expect(Condition.not(jpg).answer(Self.facts()) == .fails("excluded by 'not': name is 'IMG_7.jpg' ('*.jpg')"))
+        #expect(Condition.not(jpg).answer(Self.input()) == .fails("excluded by 'not': name is 'IMG_7.jpg' ('*.jpg')"))
         #expect(
-            Condition.not(.all([jpg, large])).answer(Self.facts())
+            Condition.not(.all([jpg, large])).answer(Self.input())
                 == .fails("excluded by 'not': name is 'IMG_7.jpg' ('*.jpg'); size is 300 B (> 10)"))
         #expect(
-            Condition.not(.any([try Self.name("x"), large])).answer(Self.facts())
+            Condition.not(.any([try Self.name("x"), large])).answer(Self.input())
                 == .fails("excluded by 'not': size is 300 B (> 10)"))
-        #expect(Condition.not(.not(jpg)).answer(Self.facts()) == .holds)
+        #expect(Condition.not(.not(jpg)).answer(Self.input()) == .holds)
     }
 
     /// Combines each of three answers with each: an answer that decides makes the other one irrelevant.
@@ -210,16 +210,16 @@ struct ConditionTests {
         let yes = try Self.size("> 1")
         let no = try Self.size("< 1")
         let open = Self.images
-        let facts = Self.facts(content: .unknown("why"))
+        let input = Self.input(content: .unknown("why"))
         for pair in [[yes, open], [open, yes], [open, open]] {
-            #expect(Condition.all(pair).answer(facts) == .unknown("why"))
+            #expect(Condition.all(pair).answer(input) == .unknown("why"))
         }
         for pair in [[no, open], [open, no], [open, open]] {
-            #expect(Condition.any(pair).answer(facts) == .unknown("why"))
+            #expect(Condition.any(pair).answer(input) == .unknown("why"))
         }
-        #expect(Condition.all([open, no]).answer(facts) == .fails("size is 300 B, expected < 1"))
-        #expect(Condition.any([open, yes]).answer(facts) == .holds)
-        #expect(Condition.not(open).answer(facts) == .unknown("why"))
+        #expect(Condition.all([open, no]).answer(input) == .fails("size is 300 B, expected < 1"))
+        #expect(Condition.any([open, yes]).answer(input) == .holds)
+        #expect(Condition.not(open).answer(input) == .unknown("why"))
     }
 
     private static func rule(_ condition: Condition) throws -> Rule {
@@ -273,10 +273,10 @@ struct ComparisonTextTests {
 struct CaptureTests {
     private static func expand(_ text: String, _ path: PathBytes, _ patterns: String...) throws -> [UInt8] {
         let expressions = try patterns.map { try RegularExpression($0) }
-        let facts = PlaceholderValues(
+        let values = PlaceholderValues(
             event: .sample(.created, path), rule: "r", job: "J", attempt: 1, now: Timestamp(seconds: 0, nanoseconds: 0),
             captures: Captures(of: path, by: expressions))
-        return try Template(text, environment: { _ in nil }).expanded(with: facts)
+        return try Template(text, environment: { _ in nil }).expanded(with: values)
     }
 
     @Test func `groups expand by number and by name`() throws {

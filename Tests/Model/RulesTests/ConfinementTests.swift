@@ -52,10 +52,10 @@ struct ConfinementTests {
         ] as [(String, String?)])
     func `a path for a sandbox is never wider than the path written`(text: String, path: String?) throws {
         let template = try Template(text) { _ in nil }
-        var facts = PlaceholderValues(
+        var values = PlaceholderValues(
             event: .sample(.created, "/in/2026/a.txt", root: "/in"), rule: "r", job: "j", attempt: 1,
             now: Timestamp(seconds: 0, nanoseconds: 0))
-        facts.captures.named = ["empty": [], "dot": [.dot], "dots": [.dot, .dot]]
-        #expect(template.confinedPath(with: facts, in: "/rules") == path.map { PathBytes($0) })
+        values.captures.named = ["empty": [], "dot": [.dot], "dots": [.dot, .dot]]
+        #expect(template.confinedPath(with: values, in: "/rules") == path.map { PathBytes($0) })
     }
 }

@@ -1,11 +1,9 @@
 import FileEvents
 import Globbing
 import Rules
-import Settling
 import System
 import TestKit
 import Testing
-import Watching
 
 /// The explanation of a rule for a path, from given observations of the disk.
 struct ExplanationTests {

@@ -63,7 +63,7 @@ struct ParameterCheckTests {
     ]
 
     /// The schema of a plugin that writes images to a directory or sends them to a host.
-    static let pictures = ParameterSchema(
+    static let images = ParameterSchema(
         properties: [
             "to": ParameterSchema(
                 type: "string", role: ParameterSchema.destination, extensions: .fixed([".webp", ".jpg"])),
@@ -92,7 +92,7 @@ struct ParameterCheckTests {
 
     @Test(arguments: together)
     func `dependent parameters are checked together`(parameters: JSONValue, message: String, help: String?) {
-        let problems = ParameterCheck.problems(in: ParameterTemplate(parameters), schema: Self.pictures)
+        let problems = ParameterCheck.problems(in: ParameterTemplate(parameters), schema: Self.images)
         #expect(problems.map(\.message) == (message.isEmpty ? [] : [message]))
         #expect(problems.first?.help == help)
     }
@@ -102,7 +102,7 @@ struct ParameterCheckTests {
     ])
     func `the extension of a destination is checked before its name is known`(text: String, isSound: Bool) throws {
         let template = try Template(text) { _ in nil }
-        let problems = ParameterCheck.problems(in: .object(["to": .text(template)]), schema: Self.pictures)
+        let problems = ParameterCheck.problems(in: .object(["to": .text(template)]), schema: Self.images)
         #expect(problems.isEmpty == isSound)
     }
 
@@ -112,14 +112,14 @@ struct ParameterCheckTests {
     ])
     func `a destination is completed to the path of a file`(to: String, name: String, path: String) {
         let given = Parameter.object(["to": .text(Array(to.utf8)), "host": .text([1])])
-        let complete = given.completingDestinations(Self.pictures, name: Array(name.utf8))
+        let complete = given.completingDestinations(Self.images, name: Array(name.utf8))
         #expect(complete == .object(["to": .text(Array(path.utf8)), "host": .text([1])]))
     }
 
     @Test(arguments: [("mp3", "t/a.ogg.mp3"), ("opus", "t/a.ogg"), ("other", "t/")])
     func `another parameter may choose the extension of a destination`(preset: String, path: String) {
         let given = Parameter.object(["sound": .text(Array("t/".utf8)), "preset": .text(Array(preset.utf8))])
-        let complete = given.completingDestinations(Self.pictures, name: Array("a.ogg".utf8))
+        let complete = given.completingDestinations(Self.images, name: Array("a.ogg".utf8))
         #expect(complete["sound"]?.bytes == Array(path.utf8))
     }
 

@@ -35,8 +35,8 @@ struct PlaceholderNameTests {
             gid: 0, links: 1)
         let event = FileEvent(
             kind: .created, path: PathBytes("/in").appending(example.name), root: "/in", snapshot: snapshot, time: time)
-        let facts = PlaceholderValues(event: event, rule: "r", job: "j", attempt: 1, now: time)
-        #expect(PathBytes(facts.value(of: .stem)) == PathBytes(example.stem))
-        #expect(PathBytes(facts.value(of: .extension)) == PathBytes(example.extension))
+        let values = PlaceholderValues(event: event, rule: "r", job: "j", attempt: 1, now: time)
+        #expect(PathBytes(values.value(of: .stem)) == PathBytes(example.stem))
+        #expect(PathBytes(values.value(of: .extension)) == PathBytes(example.extension))
     }
 }

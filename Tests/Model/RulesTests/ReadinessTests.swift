@@ -34,9 +34,9 @@ struct ReadinessTests {
         let now = Timestamp(seconds: 0, nanoseconds: 0)
         #expect(ready.waiting("/in/a", Self.snapshot(), now: now) { _ in false }?.waiting.cause == .size)
         #expect(ready.waiting("/in/a", Self.snapshot(size: 6), now: now) { _ in false } == nil)
-        var folder = Self.snapshot()
-        folder.type = .directory
-        #expect(ready.waiting("/in/a", folder, now: now) { _ in false } == nil)
+        var directory = Self.snapshot()
+        directory.type = .directory
+        #expect(ready.waiting("/in/a", directory, now: now) { _ in false } == nil)
     }
 
     @Test(arguments: [

@@ -1,4 +1,3 @@
-import FileEvents
 import Globbing
 import Rules
 import System
@@ -153,11 +152,13 @@ struct RulePathTests {
                 guard let root = rule.root(taking: path) else { continue }
                 taken += 1
                 #expect(path.isInside(root) && path != root)
-                var folder = path.parent
+                var directory = path.parent
                 while true {
-                    if !rule.reaches(below: folder) { Issue.record("\(globs) takes \(path), not reaching \(folder)") }
-                    if folder == "/" { break }
-                    folder = folder.parent
+                    if !rule.reaches(below: directory) {
+                        Issue.record("\(globs) takes \(path), not reaching \(directory)")
+                    }
+                    if directory == "/" { break }
+                    directory = directory.parent
                 }
             }
         }

@@ -39,9 +39,9 @@ struct StoppingTests {
         // The rule does not ask for deletions and therefore does not stop them.
         let deleted = Self.event(.deleted, "/in/a.pdf")
         #expect(rules.stopper(of: deleted, to: 2) == nil)
-        var folder = pdf
-        folder.snapshot.type = .directory
-        #expect(rules.stopper(of: folder, to: 2) == nil)
+        var directory = pdf
+        directory.snapshot.type = .directory
+        #expect(rules.stopper(of: directory, to: 2) == nil)
     }
 
     @Test func `a higher priority goes before the order in the files`() throws {
@@ -85,16 +85,16 @@ struct StoppingTests {
 
     @Test func `content is not read for an event that the rule does not ask for`() throws {
         let rules = try Self.rulesByContent([.created])
-        var looks = 0
+        var reads = 0
         _ = rules.stopper(of: Self.event(.modified, "/in/a"), to: 1) { _ in
-            looks += 1
+            reads += 1
             return .type("application/pdf")
         }
-        #expect(looks == 0)
+        #expect(reads == 0)
         _ = rules.stopper(of: Self.event(.created, "/in/a"), to: 0) { _ in
-            looks += 1
+            reads += 1
             return .type("application/pdf")
         }
-        #expect(looks == 0)
+        #expect(reads == 0)
     }
 }

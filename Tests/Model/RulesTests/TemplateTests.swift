@@ -101,7 +101,7 @@ struct TemplateTests {
 
     // MARK: Expansion
 
-    static func facts(
+    static func values(
         _ path: PathBytes, root: PathBytes = "/in", kind: EventKind = .created, from: PathBytes? = nil,
         outputs: [[PathBytes]] = []
     ) -> PlaceholderValues {
@@ -165,20 +165,20 @@ struct TemplateTests {
     @Test(arguments: expanded)
     func expansion(_ example: Expansion) throws {
         let template = try Template(example.template) { _ in nil }
-        #expect(template.expanded(with: Self.facts(example.path)) == example.result)
+        #expect(template.expanded(with: Self.values(example.path)) == example.result)
     }
 
     @Test func `a moved file has its former path, and steps have their outputs`() throws {
-        let facts = Self.facts("/in/b", kind: .moved, from: "/in/a", outputs: [[], ["/x", "/y z"]])
+        let values = Self.values("/in/b", kind: .moved, from: "/in/a", outputs: [[], ["/x", "/y z"]])
         let template = try Template("${from}>${steps.1.outputs.1}>${steps.0.outputs.0}${steps.7.outputs.0}") { _ in nil
         }
-        #expect(template.expanded(with: facts) == Array("/in/a>/y z>".utf8))
+        #expect(template.expanded(with: values) == Array("/in/a>/y z>".utf8))
     }
 
     @Test func `the root directory of the file system is a valid root`() throws {
-        let facts = Self.facts("/a.txt", root: "/")
+        let values = Self.values("/a.txt", root: "/")
         let template = try Template("${relative}|${directory}|${root}") { _ in nil }
-        #expect(template.expanded(with: facts) == Array("a.txt|/|/".utf8))
+        #expect(template.expanded(with: values) == Array("a.txt|/|/".utf8))
     }
 
     @Test func `formatted times are in local time`() async {
@@ -188,9 +188,9 @@ struct TemplateTests {
             tzset()
             // 2026-12-31T20:00:00Z is 01:30 on January 1st there.
             let now = Timestamp(seconds: 1_798_747_200, nanoseconds: 123_000_000)
-            var facts = TemplateTests.facts("/in/a")
-            facts.now = now
-            facts.event.snapshot.modified = now
+            var values = TemplateTests.values("/in/a")
+            values.now = now
+            values.event.snapshot.modified = now
             let cases = [
                 ("${mtime:%Y/%m}", "2027/01"), ("${now:%Y-%m-%d %H:%M:%S}", "2027-01-01 01:30:00"),
                 ("${mtime:%%Y}", "%Y"), ("${mtime:%z}", "+0530"), ("${mtime:x y}", "x y"),
@@ -198,7 +198,7 @@ struct TemplateTests {
             ]
             for (text, result) in cases {
                 let template = try Template(text) { _ in nil }
-                let expanded = String(decoding: template.expanded(with: facts), as: UTF8.self)
+                let expanded = String(decoding: template.expanded(with: values), as: UTF8.self)
                 #expect(expanded == result, "\(text)")
             }
         }

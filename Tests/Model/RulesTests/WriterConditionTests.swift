@@ -11,14 +11,14 @@ struct WriterConditionTests {
         .by(try globs.map { Condition.Program(try Glob($0, options: Glob.Options(matchesHidden: true))) })
     }
 
-    private static func facts(_ writer: Writer) -> ConditionInput {
+    private static func input(_ writer: Writer) -> ConditionInput {
         var event = FileEvent.sample()
         event.writer = writer
         return ConditionInput(event)
     }
 
     private static func process(_ name: PathBytes?, _ executable: PathBytes?) -> ConditionInput {
-        facts(.process(WritingProcess(pid: 7, name: name, executable: executable, uid: 0)))
+        input(.process(WritingProcess(pid: 7, name: name, executable: executable, uid: 0)))
     }
 
     @Test(
@@ -36,10 +36,10 @@ struct WriterConditionTests {
 
     @Test func `a mismatch names the program that wrote and the programs wanted`() throws {
         let found = "it was written by 'cp' (process 7, /usr/bin/cp)"
-        let facts = Self.process("cp", "/usr/bin/cp")
-        #expect(try Self.by("rsync", "/bin/*").answer(facts) == .fails("\(found), expected 'rsync' or '/bin/*'"))
+        let input = Self.process("cp", "/usr/bin/cp")
+        #expect(try Self.by("rsync", "/bin/*").answer(input) == .fails("\(found), expected 'rsync' or '/bin/*'"))
         #expect(
-            try Condition.not(Self.by("c*")).answer(facts) == .fails("excluded by 'not': \(found) ('c*')"))
+            try Condition.not(Self.by("c*")).answer(input) == .fails("excluded by 'not': \(found) ('c*')"))
     }
 
     @Test func `missing process details leave the condition open unless another part decides it`() throws {
@@ -64,7 +64,7 @@ struct WriterConditionTests {
         ),
     ])
     func `an unknown writer leaves the condition open with a reason`(writer: Writer, reason: String) throws {
-        #expect(try Self.by("cp").answer(Self.facts(writer)) == .unknown(reason))
-        #expect(try Condition.any([Self.by("cp"), .name([Glob("a.*")])]).answer(Self.facts(writer)) == .holds)
+        #expect(try Self.by("cp").answer(Self.input(writer)) == .unknown(reason))
+        #expect(try Condition.any([Self.by("cp"), .name([Glob("a.*")])]).answer(Self.input(writer)) == .holds)
     }
 }

@@ -21,22 +21,22 @@ struct ActivityHistoryTests {
         history.note(.skipped, .skipped, at: start + .seconds(9))
         history.note(.seconds(2), of: .run, at: start + .seconds(9))
         #expect(points(history, after: 9).count == 1)
-        let told = points(history, after: 21)
-        #expect(told.map(\.events) == [0, 3, 0, 0])
-        #expect(told.map(\.queue) == [0, 2, 2, 2])
-        #expect(told[1].succeeded == 1 && told[1].failed == 1 && told[1].skipped == 1)
-        #expect(told[1].time == wall.advanced(by: .seconds(5)))
-        #expect(told[1].waitMedian == nil && told[2].runMedian == nil)
-        let median = told[1].runMedian.map { $0 / .seconds(1) } ?? 0
+        let slots = points(history, after: 21)
+        #expect(slots.map(\.events) == [0, 3, 0, 0])
+        #expect(slots.map(\.queue) == [0, 2, 2, 2])
+        #expect(slots[1].succeeded == 1 && slots[1].failed == 1 && slots[1].skipped == 1)
+        #expect(slots[1].time == wall.advanced(by: .seconds(5)))
+        #expect(slots[1].waitMedian == nil && slots[2].runMedian == nil)
+        let median = slots[1].runMedian.map { $0 / .seconds(1) } ?? 0
         #expect(abs(median - 2) < 0.2)
     }
 
     @Test func `the history covers half an hour`() {
         var history = ActivityHistory(start: start)
         for number in 0..<500 { history.note(events: number, queue: 0, at: start + .seconds(5 * number)) }
-        let told = points(history, after: 2500)
-        #expect(told.count == 360)
-        #expect(told.map(\.events) == Array(140..<500))
+        let slots = points(history, after: 2500)
+        #expect(slots.count == 360)
+        #expect(slots.map(\.events) == Array(140..<500))
         #expect(points(history, after: 10_000).allSatisfy { $0.events == 0 })
     }
 

@@ -3,7 +3,6 @@ import FileEvents
 import Pipeline
 import PluginProtocol
 import Rules
-import Settling
 import Storage
 import Synchronization
 import System
@@ -13,20 +12,13 @@ import Testing
 /// Runs of a rule for files that a user names.
 @Suite(.timeLimit(.minutes(15)))
 struct ApplyRunTests {
-    /// The reports of a run.
-    private final class Seen: Sendable {
-        let attempts = Mutex<[AttemptReport]>([])
-
-        var states: [JobState] { attempts.withLock { $0.map(\.state) } }
-    }
-
     private static func make(
-        _ rule: Rule, _ store: DiskStore = .inMemory(), _ seen: Seen = Seen(),
+        _ rule: Rule, _ store: DiskStore = .inMemory(), _ attempts: Locked<[AttemptReport]> = Locked([]),
         _ perform: @escaping @Sendable (Invocation) -> Outcome
     ) -> ApplyRun {
         ApplyRun(
             rule, limit: 2, store: store, perform: { _, invocations in invocations.map(perform) }, log: .silent,
-            report: { report in seen.attempts.withLock { $0 += report.attempts } })
+            report: { report in attempts.change { $0 += report.attempts } })
     }
 
     private static func requests(_ paths: [PathBytes]) -> [JobRequest] {
@@ -39,29 +31,28 @@ struct ApplyRunTests {
             for path in paths { TestFile.write(path, "x") }
             var rule = Rule.sample("r", [tree.path("in/*")], concurrency: 2)
             rule.retry = RetryPolicy(attempts: 2, delay: .milliseconds(10), maximumDelay: .milliseconds(20))
-            let seen = Seen()
-            let run = Self.make(rule, .inMemory(), seen) { invocation in
+            let attempts = Locked<[AttemptReport]>([])
+            let run = Self.make(rule, .inMemory(), attempts) { invocation in
                 let isFirst = invocation.job.attempt == 1
                 return Outcome(isFirst && invocation.job.event.path == paths[3] ? .retry : .succeeded)
             }
             let summary = run.run(Self.requests(paths))
             #expect(summary.open.isEmpty && summary.fault == nil)
-            let attempts = seen.attempts.withLock { $0 }
-            #expect(attempts.count == 11)
-            #expect(Set(attempts.filter { $0.state == .succeeded }.map(\.path)) == Set(paths))
+            #expect(attempts.value.count == 11)
+            #expect(Set(attempts.value.filter { $0.state == .succeeded }.map(\.path)) == Set(paths))
         }
     }
 
     @Test func `a missing file is skipped, and a permanent failure is a failed job`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "x")
-            let seen = Seen()
-            let run = Self.make(Rule.sample("r", [tree.path("in/*")]), .inMemory(), seen) { _ in
+            let attempts = Locked<[AttemptReport]>([])
+            let run = Self.make(Rule.sample("r", [tree.path("in/*")]), .inMemory(), attempts) { _ in
                 Outcome(.failed, "no")
             }
             let summary = run.run(Self.requests([tree.path("in/a"), tree.path("in/gone")]))
             #expect(summary.open.isEmpty)
-            #expect(seen.states.sorted { $0.rawValue < $1.rawValue } == [.failed, .skipped])
+            #expect(attempts.value.map(\.state).sorted { $0.rawValue < $1.rawValue } == [.failed, .skipped])
         }
     }
 
@@ -99,18 +90,18 @@ struct ApplyRunTests {
             let first = tree.path("in/a")
             let second = tree.path("in/b")
             for path in [first, second] { TestFile.write(path, "x") }
-            let sizes = Mutex<[UInt64]>([])
+            let sizes = Locked<[UInt64]>([])
             let run = Self.make(Rule.sample("r", [tree.path("in/*")])) { invocation in
                 // The rule runs one job at a time, so the other file changes while it waits.
                 let event = invocation.job.event
-                sizes.withLock { $0.append(event.snapshot.size) }
+                sizes.change { $0.append(event.snapshot.size) }
                 let other = event.path == first ? second : first
-                if sizes.withLock({ $0.count }) == 1 { TestFile.write(other, "changed") }
+                if sizes.value.count == 1 { TestFile.write(other, "changed") }
                 return Outcome(.succeeded)
             }
             let summary = run.run(Self.requests([first, second]))
             #expect(summary.open.isEmpty)
-            #expect(sizes.withLock { $0 } == [1, 7])
+            #expect(sizes.value == [1, 7])
         }
     }
 }

@@ -8,7 +8,7 @@ struct CircuitBreakerTests {
         let testDescription: String
         /// The results of the attempts for files 1, 2, 3 …; `-` is none, `!` can't start, `=` fails for the
         /// previous file, `a` fails again.
-        let signs: String
+        let results: String
         /// The number of the sign that opens the breaker; nil for none.
         let opens: Int?
         var failures = CircuitBreaker.limit
@@ -16,21 +16,20 @@ struct CircuitBreakerTests {
     }
 
     static let cases = [
-        Case(testDescription: "four failures are few", signs: "ffff", opens: nil),
-        Case(testDescription: "five open it", signs: "fffff", opens: 5),
-        Case(testDescription: "a success begins anew", signs: "ffffsffff", opens: nil),
-        Case(testDescription: "five behind a success open it", signs: "ffffsfffff", opens: 10),
-        Case(testDescription: "nothing neither helps nor harms", signs: "ff--ff-f", opens: 8),
+        Case(testDescription: "four failures are few", results: "ffff", opens: nil),
+        Case(testDescription: "five open it", results: "fffff", opens: 5),
+        Case(testDescription: "a success restarts the count", results: "ffffsffff", opens: nil),
+        Case(testDescription: "five behind a success open it", results: "ffffsfffff", opens: 10),
+        Case(testDescription: "a job without a result changes nothing", results: "ff--ff-f", opens: 8),
+        Case(testDescription: "a file that fails repeatedly counts once", results: "f=========", opens: nil),
+        Case(testDescription: "files that fail again count once", results: "ffffaaaaaaaa", opens: nil),
+        Case(testDescription: "files that fail again do not restart the count", results: "ffffaaaf", opens: 8),
+        Case(testDescription: "two can't start", results: "!!", opens: nil),
         Case(
-            testDescription: "one file that fails again and again says nothing of others", signs: "f=========",
-            opens: nil),
-        Case(testDescription: "files that fail again say nothing of others", signs: "ffffaaaaaaaa", opens: nil),
-        Case(testDescription: "nor do they begin anew", signs: "ffffaaaf", opens: 8),
-        Case(testDescription: "two can't start", signs: "!!", opens: nil),
-        Case(testDescription: "three that can't start open it", signs: "!!!", opens: 3, failures: 3, cannotStart: true),
-        Case(testDescription: "a failure between is a start", signs: "!!f!", opens: nil),
-        Case(testDescription: "both kinds together count as failures", signs: "!!f!f", opens: 5),
-        Case(testDescription: "a success between is a start, too", signs: "!!s!!", opens: nil),
+            testDescription: "three that can't start open it", results: "!!!", opens: 3, failures: 3, cannotStart: true),
+        Case(testDescription: "a failure in between is a start", results: "!!f!", opens: nil),
+        Case(testDescription: "both kinds together count as failures", results: "!!f!f", opens: 5),
+        Case(testDescription: "a success in between is a start too", results: "!!s!!", opens: nil),
     ]
 
     @Test(arguments: cases)
@@ -39,13 +38,13 @@ struct CircuitBreakerTests {
         let now = ContinuousClock.now
         var opened: (number: Int, change: CircuitBreaker.Change)?
         var job = 0
-        for (index, character) in example.signs.enumerated() where opened == nil {
-            let signs: [Character: CircuitBreaker.Sign] = [
+        for (index, character) in example.results.enumerated() where opened == nil {
+            let results: [Character: CircuitBreaker.Sign] = [
                 "s": .works, "!": .cannotStart, "-": .nothing, "a": .failsAgain,
             ]
             if character != "=" { job += 1 }
             breaker.begin(PathBytes("/\(job)"))
-            if let change = breaker.note(signs[character] ?? .fails, of: PathBytes("/\(job)"), random: 1, at: now) {
+            if let change = breaker.note(results[character] ?? .fails, of: PathBytes("/\(job)"), random: 1, at: now) {
                 opened = (index + 1, change)
             }
         }

@@ -25,7 +25,7 @@ struct EngineAgeTests {
             #expect(run.calls.isEmpty)
             #expect(run.ended(1))
             run.stop()
-            #expect(run.told == ["r created a"] && run.attempts.first?.state == .succeeded)
+            #expect(run.received == ["r created a"] && run.attempts.first?.state == .succeeded)
             #expect(run.calls.first.map { $0.start - before > .milliseconds(950) } == true)
         }
     }
@@ -42,7 +42,7 @@ struct EngineAgeTests {
             TestFile.write(tree.path("in/a"), "xy")
             #expect(run.ended(1))
             run.stop()
-            #expect(run.told == ["r created a"] && run.calls.first?.size == 2)
+            #expect(run.received == ["r created a"] && run.calls.first?.size == 2)
             #expect(run.calls.first.map { $0.start - before > .seconds(1.9) } == true)
         }
     }
@@ -58,7 +58,7 @@ struct EngineAgeTests {
             let second = EngineRun([rule], on: store)
             #expect(second.ended(1))
             second.stop()
-            #expect(second.told == ["r created a"])
+            #expect(second.received == ["r created a"])
         }
     }
 }

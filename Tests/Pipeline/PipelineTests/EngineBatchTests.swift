@@ -3,7 +3,6 @@ import FileEvents
 import Pipeline
 import PluginProtocol
 import Rules
-import Settling
 import Storage
 import System
 import TestKit
@@ -28,14 +27,14 @@ struct EngineBatchTests {
 
     static func makeDirectory(_ tree: PathBytes) { TestFile.makeDirectory(tree.appending("in")) }
 
-    @Test func `S42 what settles together is one run, in order`() async throws {
+    @Test func `S42 files that settle together are one run, in order`() async throws {
         try await Blocking.run { Self.runTogether() }
     }
 
     private static func runTogether() {
         withTempTree { tree in
             Self.makeDirectory(tree.root)
-            let runs = Shared<[[Job]]>([])
+            let runs = Locked<[[Job]]>([])
             let run = EngineRun(
                 [Self.rule(tree.root, wait: .seconds(3))],
                 batched: { _, invocations in
@@ -53,10 +52,10 @@ struct EngineBatchTests {
         }
     }
 
-    @Test func `S42 a batch has no more than its files, and a full one waits for nothing`() {
+    @Test func `S42 a batch has at most its number of files, and a full one does not wait`() {
         withTempTree { tree in
             Self.makeDirectory(tree.root)
-            let runs = Shared<[[Job]]>([])
+            let runs = Locked<[[Job]]>([])
             let run = EngineRun(
                 [Self.rule(tree.root, files: 2, wait: .seconds(600))],
                 batched: { _, invocations in
@@ -88,14 +87,14 @@ struct EngineBatchTests {
         }
     }
 
-    @Test func `S42 each event of a batch has its own outcome, and what failed comes again together`() async throws {
+    @Test func `S42 each event of a batch has its own outcome, and failed ones are retried together`() async throws {
         try await Blocking.run { Self.runWithOutcomes() }
     }
 
     private static func runWithOutcomes() {
         withTempTree { tree in
             Self.makeDirectory(tree.root)
-            let runs = Shared<[[Job]]>([])
+            let runs = Locked<[[Job]]>([])
             let policy = RetryPolicy(attempts: 3, delay: .milliseconds(50), maximumDelay: .milliseconds(50))
             let run = EngineRun(
                 [Self.rule(tree.root, wait: .seconds(3), retry: policy)],
@@ -121,10 +120,10 @@ struct EngineBatchTests {
         }
     }
 
-    @Test func `S42 a step is run for those whose step before has succeeded`() {
+    @Test func `S42 a step runs for the events whose previous step has succeeded`() {
         withTempTree { tree in
             Self.makeDirectory(tree.root)
-            let seen = Shared<[String]>([])
+            let seen = Locked<[String]>([])
             let run = EngineRun(
                 [Self.rule(tree.root, wait: .seconds(1), actions: ["one", "two"])],
                 batched: { action, invocations in
@@ -141,7 +140,7 @@ struct EngineBatchTests {
         }
     }
 
-    @Test func `S42 with once nothing waits for more, and all is one batch`() {
+    @Test func `S42 a run with once does not wait for more, and all files are one batch`() {
         withTempTree { tree in
             for number in 0..<20 { TestFile.write(tree.path("in/\(number)"), "x") }
             let run = EngineRun([Self.rule(tree.root, wait: .seconds(600), maximumWait: .seconds(600))], isOnce: true)
@@ -151,7 +150,7 @@ struct EngineBatchTests {
         }
     }
 
-    @Test func `S22 a stop does not wait for more, and finishes what has gathered`() {
+    @Test func `S22 a stop does not wait for more, and finishes the collected files`() {
         withTempTree { tree in
             Self.makeDirectory(tree.root)
             let run = EngineRun([Self.rule(tree.root, wait: .seconds(600), maximumWait: .seconds(600))])
@@ -163,10 +162,10 @@ struct EngineBatchTests {
         }
     }
 
-    @Test func `S42 of a batch the paths that changed meanwhile settle again, the others run`() {
+    @Test func `S42 the paths of a batch that changed meanwhile settle again, and the others run`() {
         withTempTree { tree in
             Self.makeDirectory(tree.root)
-            let runs = Shared<[[Job]]>([])
+            let runs = Locked<[[Job]]>([])
             let gate = Gate()
             let rule = Self.rule(tree.root).with { $0.settle.quiet = .seconds(2) }
             let run = EngineRun(

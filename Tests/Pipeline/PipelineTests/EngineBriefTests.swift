@@ -4,7 +4,6 @@ import Pipeline
 import PluginProtocol
 import Rules
 import Storage
-import Synchronization
 import System
 import TestKit
 import Testing
@@ -21,8 +20,8 @@ struct EngineBriefTests {
     ) -> (runs: [[String]], attempts: [AttemptReport], batches: Int) {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
-            let runs = Shared<[[String]]>([])
-            let isFree = Shared(false)
+            let runs = Locked<[[String]]>([])
+            let isFree = Locked(false)
             let rule = rule(tree.root)
             let run = EngineRun(
                 [rule],
@@ -73,9 +72,9 @@ struct EngineBriefTests {
             TestFile.makeDirectory(tree.path("in"))
             for name in Self.names { TestFile.write(tree.path("in/\(name)"), "x") }
             let retry = RetryPolicy(attempts: 3, delay: .seconds(600), maximumDelay: .seconds(600))
-            let isBroken = Shared(false)
+            let isBroken = Locked(false)
             let rule = Rule.sample("r", [tree.path("in/*")], actions: ["copy"], retry: retry)
-            let runs = Shared(0)
+            let runs = Locked(0)
             let run = EngineRun(
                 [rule], jobs: 1,
                 batched: { _, invocations in
@@ -86,7 +85,7 @@ struct EngineBriefTests {
                     return invocations.map { _ in outcome }
                 })
             for name in Self.names { TestFile.write(tree.path("in/\(name)"), "y") }
-            #expect(Deadline.wait { run.signs == ["r slowed after 5: the disk is full"] })
+            #expect(Deadline.wait { run.notices == ["r slowed after 5: the disk is full"] })
             let failed = run.attempts.filter { $0.state == .pending }
             #expect(failed.count <= 8 + 1, "\(failed.count)")
             // The failed files are not retried all at the same time.

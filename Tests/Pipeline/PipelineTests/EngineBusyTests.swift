@@ -3,7 +3,6 @@ import FileEvents
 import Pipeline
 import PluginProtocol
 import Rules
-import Settling
 import Storage
 import System
 import TestKit
@@ -43,7 +42,7 @@ struct EngineBusyTests {
             }
             gate.open()
             TestFile.write(tree.path("in/last"), "x")
-            #expect(Deadline.wait { run.told.contains("r created last") })
+            #expect(Deadline.wait { run.received.contains("r created last") })
             #expect(run.isIdle)
             check(run)
             run.stop()
@@ -53,32 +52,32 @@ struct EngineBusyTests {
     @Test(arguments: [false, true])
     func `queue runs for every event, in order`(isProgram: Bool) {
         Self.play(.queue, isProgram: isProgram, changes: ["12", "123", "1234"]) { run in
-            let told = run.calls.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
-            #expect(told.map(\.size) == [1, 2, 3, 4])
-            #expect(told.map(\.kind) == [.created, .modified, .modified, .modified])
+            let received = run.calls.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
+            #expect(received.map(\.size) == [1, 2, 3, 4])
+            #expect(received.map(\.kind) == [.created, .modified, .modified, .modified])
             #expect(run.mostPerPath == 1)
         }
     }
 
     @Test func `queue also reports the deletion`() {
         Self.play(.queue, events: [.created, .modified, .deleted], changes: ["12", nil, "123"]) { run in
-            let told = run.attempts.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
-            #expect(told.map(\.event) == [.created, .modified, .deleted, .created])
-            #expect(told.allSatisfy { $0.state == .succeeded })
+            let received = run.attempts.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
+            #expect(received.map(\.event) == [.created, .modified, .deleted, .created])
+            #expect(received.allSatisfy { $0.state == .succeeded })
         }
     }
 
     @Test func `coalesce runs once more, with the latest state`() {
         Self.play(.coalesce, changes: ["12", "123", "1234"]) { run in
-            let told = run.calls.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
-            #expect(told.map(\.size) == [1, 4])
+            let received = run.calls.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
+            #expect(received.map(\.size) == [1, 4])
         }
     }
 
     @Test func `drop runs no more and reports what it drops`() {
         Self.play(.drop, changes: ["12", "123"]) { run in
-            let told = run.calls.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
-            #expect(told.map(\.size) == [1])
+            let received = run.calls.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
+            #expect(received.map(\.size) == [1])
             let dropped = run.attempts.filter { $0.outcome.code == "busy" }
             #expect(dropped.count == 1 && dropped.allSatisfy { $0.state == .skipped && $0.event == .modified })
         }
@@ -95,7 +94,7 @@ struct EngineBusyTests {
             TestFile.write(path, "x")
             #expect(run.ended(2))
             run.stop()
-            #expect(run.told == ["r created a", "r modified a"])
+            #expect(run.received == ["r created a", "r modified a"])
         }
     }
 
@@ -160,7 +159,7 @@ struct EngineBusyTests {
             TestFile.write(path, "x")
             #expect(run.ended(2))
             TestFile.write(tree.path("in/last"), "x")
-            #expect(Deadline.wait { run.told.contains("r created last") })
+            #expect(Deadline.wait { run.received.contains("r created last") })
             #expect(run.isIdle)
             run.stop()
             #expect(run.calls.count { $0.path == path } == 2)
@@ -183,7 +182,7 @@ struct EngineBusyTests {
             TestFile.write(tree.path("in/b"), "x")
             #expect(run.ended(3))
             run.stop()
-            #expect(run.told == ["r created a", "r created b", "r modified a"])
+            #expect(run.received == ["r created a", "r created b", "r modified a"])
             #expect(run.calls[2].size == 3 && run.calls[2].attempt == 1)
             // The cool-down counts from the end of the first run, which is after its start.
             #expect(run.calls[2].start - run.calls[0].start >= .seconds(2))
@@ -217,7 +216,7 @@ struct EngineBusyTests {
             TestFile.write(tree.path("in/b"), "x")
             #expect(run.ended(2))
             let summary = run.stop()
-            #expect(run.told == ["r created a", "r created b"])
+            #expect(run.received == ["r created a", "r created b"])
             #expect(summary?.unfinished == 1)
         }
     }

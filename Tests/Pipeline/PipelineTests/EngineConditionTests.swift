@@ -5,7 +5,6 @@ import PluginProtocol
 import RegularExpressions
 import Rules
 import Storage
-import Synchronization
 import System
 import TestKit
 import Testing
@@ -26,7 +25,7 @@ struct EngineConditionTests {
             TestFile.write(tree.path("in/a"), "12345")
             #expect(run.ended(2))
             run.stop()
-            #expect(run.told == ["r created b", "r modified a"])
+            #expect(run.received == ["r created b", "r modified a"])
             #expect(run.attempts.count == 2)
         }
     }
@@ -40,7 +39,7 @@ struct EngineConditionTests {
             TestFile.write(tree.path("in/a"), "%PDF-1.4\n")
             #expect(run.ended(2))
             run.stop()
-            #expect(run.told == ["r modified a"])
+            #expect(run.received == ["r modified a"])
             #expect(run.attempts.map(\.state) == [.skipped, .succeeded])
             #expect(run.attempts.first?.outcome.code == "where")
             #expect(run.attempts.first?.outcome.message == "mime is 'text/plain', expected 'application/pdf'")
@@ -64,13 +63,13 @@ struct EngineConditionTests {
             TestFile.write(tree.path("in/b"), "words")
             // The first two rules check both files.
             #expect(run.ended(6))
-            #expect(run.told.sorted() == ["image created a", "one created b", "two created b"])
+            #expect(run.received.sorted() == ["image created a", "one created b", "two created b"])
             TestFile.removeTree(tree.path("in/a"))
             TestFile.removeTree(tree.path("in/b"))
             #expect(Deadline.wait { run.calls.count >= 6 })
             #expect(run.isIdle)
             run.stop()
-            #expect(run.told.dropFirst(3).sorted() == ["image deleted a", "one deleted b", "two deleted b"])
+            #expect(run.received.dropFirst(3).sorted() == ["image deleted a", "one deleted b", "two deleted b"])
         }
     }
 
@@ -87,7 +86,7 @@ struct EngineConditionTests {
             TestFile.write(tree.path("in/c"), "%PDF-1.4\n")
             #expect(run.ended(3))
             run.stop()
-            #expect(Set(run.told) == ["r created a", "r created c"])
+            #expect(Set(run.received) == ["r created a", "r created c"])
             #expect(run.attempts.map(\.state).filter { $0 == .skipped }.count == 1)
         }
     }
@@ -97,19 +96,19 @@ struct EngineConditionTests {
             TestFile.makeDirectory(tree.path("in"))
             let path = tree.path("in/a")
             TestFile.write(path, "words")
-            let told = Mutex<[PathBytes]>([])
+            let received = Locked<[PathBytes]>([])
             let run = ApplyRun(
                 .sample("r", [tree.path("in/*")]).with { $0.condition = Self.pdf }, limit: 1,
                 store: DiskStore.inMemory(),
                 perform: { _, invocations in
                     invocations.map { invocation in
-                        told.withLock { $0.append(invocation.job.event.path) }
+                        received.change { $0.append(invocation.job.event.path) }
                         return Outcome(.succeeded)
                     }
                 }, log: .silent, report: { _ in })
             let id = JobID(now: Timestamp(seconds: 1_000, nanoseconds: 0))
             #expect(run.run([JobRequest(id: id, rule: "r", path: path)]).open.isEmpty)
-            #expect(told.withLock { $0 } == [path])
+            #expect(received.value == [path])
         }
     }
 
@@ -118,17 +117,17 @@ struct EngineConditionTests {
             TestFile.makeDirectory(tree.path("in"))
             let expression = try RegularExpression("^(?<n>[0-9]+)-(.)")
             let template = try Template("${match.n}/${2}", environment: { _ in nil })
-            let texts = Mutex<[String]>([])
+            let texts = Locked<[String]>([])
             let run = EngineRun([.sample("r", [tree.path("in/*")]).with { $0.condition = .regex(expression) }]) {
                 _, invocation in
                 let text = String(decoding: template.expanded(with: invocation.facts), as: UTF8.self)
-                texts.withLock { $0.append(text) }
+                texts.change { $0.append(text) }
                 return Outcome(.succeeded)
             }
             TestFile.write(tree.path("in/12-x.jpg"), "1")
             #expect(run.ended(1))
             run.stop()
-            #expect(texts.withLock { $0 } == ["12/x"])
+            #expect(texts.value == ["12/x"])
         }
     }
 }

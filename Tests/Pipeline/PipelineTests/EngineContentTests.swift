@@ -4,7 +4,6 @@ import Glibc
 import Pipeline
 import PluginProtocol
 import Rules
-import Settling
 import Storage
 import System
 import TestKit
@@ -25,13 +24,13 @@ struct EngineContentTests {
                 #expect(run.ended(number + 1))
             }
             run.stop()
-            #expect(run.told == ["r created a", "r modified a", "r modified a"])
+            #expect(run.received == ["r created a", "r modified a", "r modified a"])
             #expect(run.attempts.map(\.state) == [.succeeded, .skipped, .succeeded, .skipped, .succeeded])
             #expect(run.attempts[1].outcome.code == "same-content")
         }
     }
 
-    @Test func `S02 content that was not handled is no content to compare with`() {
+    @Test func `S02 content that was not handled is not compared`() {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
             let policy = RetryPolicy(attempts: 3, delay: .milliseconds(20), maximumDelay: .milliseconds(20))
@@ -66,7 +65,7 @@ struct EngineContentTests {
             TestFile.write(tree.path("in/b"), "x")
             #expect(run.ended(3))
             run.stop()
-            #expect(run.told == ["r created a", "r moved b from a"])
+            #expect(run.received == ["r created a", "r moved b from a"])
             #expect(run.attempts.last?.outcome.code == "same-content")
         }
     }
@@ -107,7 +106,7 @@ struct EngineContentTests {
             TestFile.write(tree.path("in/last"), "x")
             #expect(run.ended(2))
             run.stop()
-            #expect(run.told == ["r created a", "r created last"])
+            #expect(run.received == ["r created a", "r created last"])
         }
     }
 
@@ -128,7 +127,7 @@ struct EngineContentTests {
             #expect(Deadline.wait { run.counts.failed == 1 && run.counts.running == 0 })
             // Other paths of the rule continue.
             TestFile.write(tree.path("in/b"), "x")
-            #expect(Deadline.wait { run.told.contains("r created b") })
+            #expect(Deadline.wait { run.received.contains("r created b") })
             // A change by another process waits until the pause is over.
             TestFile.write(tree.path("in/a"), "somebody else")
             #expect(run.isDue(tree.path("in/a")))
@@ -162,7 +161,7 @@ struct EngineContentTests {
 
     // MARK: Appended text
 
-    @Test func `S38 text that an action failed at comes again, in order and whole`() {
+    @Test func `S38 text for which an action failed is reported again, in order and complete`() {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
             let policy = RetryPolicy(attempts: 9, delay: .milliseconds(5), maximumDelay: .milliseconds(5))
@@ -171,8 +170,8 @@ struct EngineContentTests {
                     $0.tail = Rule.Tail(maximumBytes: 100)
                     $0.settle.writers = .ignore
                 }
-            let text = Shared<[UInt8]>([])
-            let offsets = Shared<[UInt64]>([])
+            let text = Locked<[UInt8]>([])
+            let offsets = Locked<[UInt64]>([])
             let run = EngineRun([rule]) { _, invocation in
                 guard let tail = invocation.job.event.tail else { return Outcome(.succeeded) }
                 if invocation.job.attempt % 3 != 0 { return Outcome(.retry) }
@@ -196,7 +195,7 @@ struct EngineContentTests {
 
     // MARK: Moves
 
-    @Test func `S04 a file that changed and was moved before anyone was told is moved, then modified`() {
+    @Test func `S04 a file that changed and moved before the change was reported is moved, then modified`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/b"), "x")
             let gate = Gate()
@@ -213,25 +212,25 @@ struct EngineContentTests {
             gate.open()
             #expect(run.ended(3))
             run.stop()
-            #expect(run.told == ["r created first", "r moved c from b", "r modified c"])
+            #expect(run.received == ["r created first", "r moved c from b", "r modified c"])
             #expect(run.calls.last?.size == 6)
         }
     }
 
     // MARK: Roots
 
-    @Test func `S19 a root that is to be made is there before the watching begins`() {
+    @Test func `S19 a root that is to be created exists before the first watch`() {
         withTempTree { tree in
             let rule = Rule.sample("r", [tree.path("deep/er/in/*")]).with { $0.missing = .create }
             let run = EngineRun([rule])
             TestFile.write(tree.path("deep/er/in/a"), "x")
             #expect(run.ended(1))
             run.stop()
-            #expect(run.told == ["r created a"])
+            #expect(run.received == ["r created a"])
         }
     }
 
-    @Test func `S19 S20 a root that is missing, or can't be made, ends the start and says where`() {
+    @Test func `S19 S20 a root that is missing, or cannot be created, fails the start with its path`() {
         withTempTree { tree in
             TestFile.write(tree.path("file"), "x")
             let root = tree.root
@@ -262,7 +261,7 @@ struct EngineContentTests {
         }
     }
 
-    @Test func `S19 events of a root that is gone reach the action`() {
+    @Test func `S19 events of a missing root reach the action`() {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
             let run = EngineRun([.sample("r", [tree.path("in/*")], events: [.rootGone, .rootBack])])
@@ -271,7 +270,7 @@ struct EngineContentTests {
             EngineEventTests.move(tree.path("away"), tree.path("in"))
             #expect(run.ended(2))
             run.stop()
-            #expect(run.told == ["r root_gone in", "r root_back in"])
+            #expect(run.received == ["r root_gone in", "r root_back in"])
             #expect(run.attempts.allSatisfy { $0.state == .succeeded })
         }
     }

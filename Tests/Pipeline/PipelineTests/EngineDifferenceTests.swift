@@ -20,7 +20,7 @@ struct EngineDifferenceTests {
         withTempTree { tree in
             let file = tree.path("in/a")
             let gate = Gate()
-            let hasFailed = Shared(false)
+            let hasFailed = Locked(false)
             let rule = Rule.sample(
                 "r", [tree.root.appending("in/*")], events: mask,
                 retry: RetryPolicy(attempts: 5, delay: .milliseconds(1)))
@@ -44,7 +44,7 @@ struct EngineDifferenceTests {
             // `b` is due later than the next attempt at `a`, so that attempt has been checked when `b` is done.
             TestFile.write(tree.path("in/b"), "x")
             #expect(run.ended(2))
-            #expect(run.told == ["r created a", "r created b"])
+            #expect(run.received == ["r created a", "r created b"])
             body(run, file, writer)
             run.stop()
         }
@@ -55,8 +55,8 @@ struct EngineDifferenceTests {
         Self.withWriter(mask) { run, file, writer in
             _ = file.withCString { unlink($0) }
             close(writer)
-            #expect(run.ended(3), "\(run.attempts) \(run.signs)")
-            #expect(run.told.last == "r deleted a")
+            #expect(run.ended(3), "\(run.attempts) \(run.notices)")
+            #expect(run.received.last == "r deleted a")
             #expect(run.stop()?.failed == 0)
             #expect(run.calls.count == 3)
         }
@@ -70,12 +70,12 @@ struct EngineDifferenceTests {
             run.stop()
             #expect(run.calls.count == 3)
             #expect(run.calls.last?.size == 3)
-            #expect(run.told.last == "r created a")
+            #expect(run.received.last == "r created a")
             #expect(run.attempts.last?.outcome.ending == .succeeded)
         }
     }
 
-    static let changes: [(mask: EventMask, told: String, changed: String)] = [
+    static let changes: [(mask: EventMask, reported: String, changed: String)] = [
         ([.created, .modified, .moved, .deleted], "x", "xy"),
         // Compared with the change that was never reported, the difference would not be an event of this mask.
         ([.created, .truncated, .moved, .deleted], "xxxxx", "xy"),
@@ -83,7 +83,7 @@ struct EngineDifferenceTests {
 
     @Test(arguments: changes)
     func `writing to a file that was changed and renamed is reported once, when it is finished`(
-        _ change: (mask: EventMask, told: String, changed: String)
+        _ change: (mask: EventMask, reported: String, changed: String)
     ) {
         withTempTree { tree in
             let (file, other, busy) = (tree.path("in/a"), tree.path("in/b"), tree.path("in/busy"))
@@ -94,7 +94,7 @@ struct EngineDifferenceTests {
                 if invocation.job.event.path == busy { gate.pass() }
                 return Outcome(.succeeded)
             }
-            TestFile.write(file, change.told)
+            TestFile.write(file, change.reported)
             #expect(run.ended(1))
             TestFile.write(busy, "x")
             #expect(Deadline.wait { run.calls.count == 2 })
@@ -109,12 +109,12 @@ struct EngineDifferenceTests {
             #expect(run.ended(3))
             TestFile.write(tree.path("in/last"), "x")
             #expect(run.ended(4))
-            #expect(run.told == ["r created a", "r created busy", "r moved b from a", "r created last"])
+            #expect(run.received == ["r created a", "r created busy", "r moved b from a", "r created last"])
             #expect(write(writer, "!", 1) == 1)
             close(writer)
             #expect(run.ended(5))
             run.stop()
-            #expect(run.told.last == "r modified b")
+            #expect(run.received.last == "r modified b")
             #expect(run.calls.count == 5)
             #expect(run.calls.last?.size == 4)
         }

@@ -3,7 +3,6 @@ import FileEvents
 import Pipeline
 import PluginProtocol
 import Rules
-import Settling
 import Storage
 import System
 import TestKit
@@ -129,7 +128,7 @@ struct EngineDispatchTests {
     @Test func `an action that is not ready uses no attempt`() {
         withTempTree { tree in
             let policy = RetryPolicy(attempts: 1)
-            let count = Shared(0)
+            let count = Locked(0)
             let run = EngineRun([.sample("r", [tree.path("in/*")], retry: policy)]) { _, _ in
                 count.change { $0 += 1 }
                 return count.value < 10
@@ -205,7 +204,7 @@ struct EngineDispatchTests {
             TestFile.write(tree.path("in/last"), "x")
             #expect(run.ended(3))
             run.stop()
-            #expect(run.told == ["r created first", "r created a", "r created last"])
+            #expect(run.received == ["r created first", "r created a", "r created last"])
             #expect(run.calls[1].size == 5)
         }
     }

@@ -52,7 +52,7 @@ struct EngineEventTests {
             close(descriptor)
             #expect(run.ended(1))
             run.stop()
-            #expect(run.told == ["r created a"])
+            #expect(run.received == ["r created a"])
             #expect(run.calls.first?.size == 20)
         }
     }
@@ -77,9 +77,9 @@ struct EngineEventTests {
             gate.open()
             #expect(run.ended(2))
             TestFile.write(tree.path("in/last"), "x")
-            #expect(Deadline.wait { run.told.contains("r created last") })
+            #expect(Deadline.wait { run.received.contains("r created last") })
             run.stop()
-            #expect(run.told == ["r created first", "r moved d from a", "r created last"])
+            #expect(run.received == ["r created first", "r moved d from a", "r created last"])
             #expect(run.attempts.allSatisfy { $0.state == .succeeded })
         }
     }
@@ -90,7 +90,7 @@ struct EngineEventTests {
             let run = EngineRun([.sample("r", [tree.path("in/*")], events: [.moved, .deleted])])
             Self.move(tree.path("in/a"), tree.path("in/b"))
             Self.move(tree.path("in/b"), tree.path("in/c"))
-            #expect(Deadline.wait { run.told.contains { $0.hasPrefix("r moved c") } })
+            #expect(Deadline.wait { run.received.contains { $0.hasPrefix("r moved c") } })
             run.stop()
             // The name in between may have been reported, or skipped as missing.
             #expect(run.calls.allSatisfy { $0.kind == .moved })
@@ -110,7 +110,7 @@ struct EngineEventTests {
             Self.move(tree.path("in/a"), tree.path("in/b"))
             #expect(run.ended(4))
             run.stop()
-            #expect(run.told.sorted() == ["both created b", "both deleted a", "new created b", "old deleted a"])
+            #expect(run.received.sorted() == ["both created b", "both deleted a", "new created b", "old deleted a"])
         }
     }
 
@@ -122,7 +122,7 @@ struct EngineEventTests {
             #expect(run.ended(50))
             // The new directory is watched as the old one was.
             TestFile.write(tree.path("in/n/e/new"), "x")
-            #expect(Deadline.wait { run.told.contains("r created new") })
+            #expect(Deadline.wait { run.received.contains("r created new") })
             run.stop()
             let calls = run.calls.filter { $0.kind != .created }
             #expect(calls.count == 50)
@@ -158,7 +158,7 @@ struct EngineEventTests {
             Self.move(tree.path("temporary"), tree.path("in/a"))
             #expect(run.ended(1))
             run.stop()
-            #expect(run.told == ["r modified a"])
+            #expect(run.received == ["r modified a"])
         }
     }
 
@@ -175,7 +175,7 @@ struct EngineEventTests {
             Self.move(tree.path("in/a"), tree.path("in/c"))
             #expect(run.ended(3))
             run.stop()
-            #expect(run.told == ["r created b", "r deleted b", "r moved c from a"])
+            #expect(run.received == ["r created b", "r deleted b", "r moved c from a"])
         }
     }
 
@@ -200,8 +200,8 @@ struct EngineEventTests {
             TestFile.write(tree.path("in/last"), "x")
             #expect(run.ended(42))
             run.stop()
-            #expect(run.calls.count { $0.rule == "r" } == 21, "\(run.told)")
-            #expect(run.calls.count { $0.rule == "other" } == 21, "\(run.told)")
+            #expect(run.calls.count { $0.rule == "r" } == 21, "\(run.received)")
+            #expect(run.calls.count { $0.rule == "other" } == 21, "\(run.received)")
         }
     }
 
@@ -217,7 +217,7 @@ struct EngineEventTests {
             TestFile.write(tree.path("in/a"), "by somebody else")
             #expect(run.ended(4))
             run.stop()
-            #expect(run.told == ["r created a", "r modified a", "r modified a", "r modified a"])
+            #expect(run.received == ["r created a", "r modified a", "r modified a", "r modified a"])
         }
     }
 
@@ -232,7 +232,7 @@ struct EngineEventTests {
             TestFile.write(tree.path("in/a"), "x")
             #expect(run.ended(2))
             #expect(run.stop()?.succeeded == 1)
-            #expect(run.told == ["r created a", "r created a"])
+            #expect(run.received == ["r created a", "r created a"])
         }
     }
 
@@ -259,7 +259,7 @@ struct EngineEventTests {
             TestFile.write(tree.path("in/b"), "x")
             #expect(Deadline.wait { run.counts.succeeded == 2 })
             run.stop()
-            #expect(run.calls.allSatisfy { $0.kind == .created }, "\(run.told)")
+            #expect(run.calls.allSatisfy { $0.kind == .created }, "\(run.received)")
         }
     }
 
@@ -293,11 +293,11 @@ struct EngineEventTests {
             TestFile.write(tree.path("in/a"), "x")
             #expect(run.ended(1))
             TestFile.write(tree.path("in/b"), "x")
-            #expect(Deadline.wait { run.told.contains("r created b") })
+            #expect(Deadline.wait { run.received.contains("r created b") })
             TestFile.write(tree.path("in/c"), "x")
-            #expect(Deadline.wait { run.told.contains("r created c") })
+            #expect(Deadline.wait { run.received.contains("r created c") })
             run.stop()
-            #expect(run.told == ["r created a", "r created b", "r created c"])
+            #expect(run.received == ["r created a", "r created b", "r created c"])
         }
     }
 
@@ -309,8 +309,8 @@ struct EngineEventTests {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in/d0"))
             let root = tree.path("in")
-            let index = Shared<[PathBytes: [UInt8]]>([:])
-            let tries = Shared(0)
+            let index = Locked<[PathBytes: [UInt8]]>([:])
+            let tries = Locked(0)
             let events: EventMask = hasMoves ? Self.all : [.created, .modified, .deleted]
             let policy = RetryPolicy(attempts: 1_000, delay: .milliseconds(2), maximumDelay: .milliseconds(2))
             let run = EngineRun(

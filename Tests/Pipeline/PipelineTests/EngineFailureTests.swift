@@ -4,7 +4,6 @@ import Glibc
 import Pipeline
 import PluginProtocol
 import Rules
-import Settling
 import Storage
 import System
 import TestKit
@@ -15,9 +14,9 @@ import Testing
 struct EngineFailureTests {
     static func action(_ name: String, events: EventMask? = nil, isProgram: Bool = false) -> Action {
         let reference = HandlerReference(name: name, location: isProgram ? "/plugins/x" : nil)
-        let place = SourcePosition(file: "rules.yaml", line: 1, column: 1)
+        let location = SourcePosition(file: "rules.yaml", line: 1, column: 1)
         return Action(
-            .use(reference, with: .object([:])), location: place, events: events,
+            .use(reference, with: .object([:])), location: location, events: events,
             traits: isProgram ? [] : .ofHandler(name)
         )
     }
@@ -35,7 +34,7 @@ struct EngineFailureTests {
 
     @Test func `the last attempt is followed by the on_failure list, which receives the reason`() throws {
         try withTempTree { tree in
-            let seen = Shared<[Invocation]>([])
+            let seen = Locked<[Invocation]>([])
             let rule = Self.rule(
                 tree.root, onFailure: [Self.action("first"), Self.action("second")], attempts: 3,
                 actions: ["one", "two"])
@@ -114,7 +113,7 @@ struct EngineFailureTests {
     @Test func `in a batch, the list runs once for the failed events`() {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
-            let runs = Shared<[String]>([])
+            let runs = Locked<[String]>([])
             let rule = Self.rule(tree.root, onFailure: [Self.action("aside")]).with {
                 $0.batch = Rule.Batch(wait: .milliseconds(300))
             }
@@ -153,7 +152,7 @@ struct EngineFailureTests {
             TestFile.write(tree.path("in/last"), "x")
             #expect(run.ended(2))
             run.stop()
-            #expect(run.told == ["r created a", "r created a", "r created last"])
+            #expect(run.received == ["r created a", "r created a", "r created last"])
         }
     }
 
@@ -162,7 +161,7 @@ struct EngineFailureTests {
         try withTempTree { tree in
             let store = DiskStore.inMemory()
             let rule = Self.rule(tree.root, onFailure: [Self.action("first"), Self.action("second")])
-            let isBack = Shared(false)
+            let isBack = Locked(false)
             let perform: @Sendable (Action, Invocation) -> Outcome = { action, invocation in
                 if action.name == "act" { return Outcome(isBack.value ? .succeeded : .failed, "no luck") }
                 if action.name == "first" || isBack.value { return Outcome(.succeeded, "did \(action.name)") }
@@ -219,7 +218,7 @@ struct EngineFailureTests {
 
     @Test func `a failing rule is slowed down until one of its jobs succeeds`() {
         withTempTree { tree in
-            let isUp = Shared(false)
+            let isUp = Locked(false)
             let run = EngineRun(
                 [
                     .sample(
@@ -232,7 +231,7 @@ struct EngineFailureTests {
                 return Outcome(.retry, "down")
             }
             for number in 0..<50 { TestFile.write(tree.path("in/\(number)"), "x") }
-            #expect(Deadline.wait { run.signs == ["r slowed after 5: down"] })
+            #expect(Deadline.wait { run.notices == ["r slowed after 5: down"] })
             // Five different files have to fail, and the first ones may be retried before the others have settled.
             let before = run.calls.count { $0.rule == "r" }
             TestFile.write(tree.path("other/a"), "x")
@@ -243,7 +242,7 @@ struct EngineFailureTests {
             isUp.change { $0 = true }
             #expect(Deadline.wait { run.counts.succeeded == 51 })
             #expect(run.stop()?.failed == 0)
-            #expect(run.signs == ["r slowed after 5: down", "r recovered"])
+            #expect(run.notices == ["r slowed after 5: down", "r recovered"])
         }
     }
 
@@ -259,7 +258,7 @@ struct EngineFailureTests {
             TestFile.write(tree.path("in/good"), "x")
             #expect(run.ended(13))
             #expect(ContinuousClock.now - start < .seconds(20))
-            #expect(run.signs.isEmpty)
+            #expect(run.notices.isEmpty)
             run.stop()
         }
     }
@@ -275,11 +274,11 @@ struct EngineFailureTests {
                 let names = number.isMultiple(of: 3) ? ["good\(number)", "bad\(number)"] : ["bad\(number)"]
                 for name in names {
                     TestFile.write(tree.path("in/\(name)"), "x")
-                    #expect(Deadline.wait { run.told.contains("r created \(name)") })
+                    #expect(Deadline.wait { run.received.contains("r created \(name)") })
                 }
             }
             #expect(Deadline.wait { run.counts.failed == 12 })
-            #expect(run.signs.isEmpty, "\(run.signs)")
+            #expect(run.notices.isEmpty, "\(run.notices)")
             run.stop()
         }
     }
@@ -293,7 +292,7 @@ struct EngineFailureTests {
                 TestFile.write(tree.path("in/a"), String(repeating: "x", count: count))
                 #expect(run.ended(count))
             }
-            #expect(run.signs.isEmpty, "\(run.signs)")
+            #expect(run.notices.isEmpty, "\(run.notices)")
             run.stop()
         }
     }
@@ -307,7 +306,7 @@ struct EngineFailureTests {
                 Outcome(.retry)
             }
             #expect(run.end()?.failed == 40)
-            #expect(run.signs.isEmpty)
+            #expect(run.notices.isEmpty)
             #expect(ContinuousClock.now - start < .seconds(15))
         }
     }

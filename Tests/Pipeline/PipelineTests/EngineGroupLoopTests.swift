@@ -3,7 +3,6 @@ import FileEvents
 import Pipeline
 import PluginProtocol
 import Rules
-import Settling
 import Storage
 import System
 import TestKit
@@ -32,7 +31,7 @@ struct EngineGroupLoopTests {
             // Other groups of the rule continue.
             TestFile.write(root.appending("b.nfo"), "1")
             TestFile.write(root.appending("b.mkv"), "1")
-            #expect(Deadline.wait { run.told.contains("films created b.nfo") })
+            #expect(Deadline.wait { run.received.contains("films created b.nfo") })
             // A change by another process waits until the group's pause is over.
             TestFile.write(root.appending("a.mkv"), "somebody else")
             #expect(Deadline.wait { run.counts.pending >= 1 })
@@ -52,8 +51,8 @@ struct EngineGroupLoopTests {
                 $0.ready = Readiness()
                 $0.ready?.command = [Template(literal: "/bin/true")]
             }
-            let asked = Shared(0)
-            let isReady = Shared(false)
+            let asked = Locked(0)
+            let isReady = Locked(false)
             let run = EngineRun([rule]) { action, _ in
                 guard action.name == "exec" else { return Outcome(.succeeded) }
                 asked.change { $0 += 1 }
@@ -87,18 +86,18 @@ struct EngineGroupLoopTests {
                 batched: { _, all in all.map { _ in Outcome(.succeeded) } })
             let start = ContinuousClock.now
             for name in ["a.mkv", "a.srt"] { TestFile.write(root.appending(name), "1") }
-            #expect(Deadline.wait { !run.signs.isEmpty })
+            #expect(Deadline.wait { !run.notices.isEmpty })
             #expect(ContinuousClock.now - start >= .milliseconds(400))
             // The file then waits without a limit, and so does the other file of the group.
             #expect(Deadline.wait { run.held.allSatisfy { $0.until == nil } })
             for name in ["b.mkv", "b.nfo"] { TestFile.write(root.appending(name), "1") }
             #expect(Deadline.wait { run.batches.count == 1 })
-            #expect(run.signs.count == 1)
-            #expect(run.signs.first?.hasPrefix("films lacks [\"nfo\"] for \(root)/a.") == true)
+            #expect(run.notices.count == 1)
+            #expect(run.notices.first?.hasPrefix("films lacks [\"nfo\"] for \(root)/a.") == true)
             TestFile.write(root.appending("a.nfo"), "1")
             #expect(Deadline.wait { run.batches.count == 2 })
             run.stop()
-            #expect(run.signs.count == 1)
+            #expect(run.notices.count == 1)
             #expect(EngineGroupTests.runs(run).last == ["a.mkv", "a.nfo", "a.srt"])
         }
     }

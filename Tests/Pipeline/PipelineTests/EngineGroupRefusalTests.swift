@@ -93,7 +93,7 @@ struct EngineGroupRefusalTests {
             #expect(Deadline.wait { run.held.count == 1 })
             #expect(Self.inspectAgain(run, rules, root, after: "b"))
             #expect(EngineGroupTests.runs(run) == [["b.mkv", "b.nfo"]])
-            #expect(run.told.filter { $0.hasSuffix("a.nfo") } == ["first created a.nfo"])
+            #expect(run.received.filter { $0.hasSuffix("a.nfo") } == ["first created a.nfo"])
             // Without that rule it is a member.
             #expect(run.reloadAndWait([rules[1]]))
             #expect(Deadline.wait { run.batches.count == 2 })
@@ -172,7 +172,7 @@ struct EngineGroupRefusalTests {
         try withTempTree { tree in
             let root = tree.root
             let rule = try Self.asked(root, RetryPolicy(attempts: 3, delay: .milliseconds(1)))
-            let asked = Shared(0)
+            let asked = Locked(0)
             let run = EngineRun([rule]) { action, invocation in
                 guard action.name == "exec", invocation.job.event.path.lastComponent.elementsEqual("a.nfo".utf8)
                 else { return Outcome(.succeeded) }

@@ -67,7 +67,7 @@ struct EngineGroupTests {
             let root = tree.root
             TestFile.write(root.appending("a.mkv"), [1])
             let rule = try Self.films(root, retry: RetryPolicy(attempts: 3, delay: .milliseconds(1)))
-            let isFirst = Shared(true)
+            let isFirst = Locked(true)
             let run = EngineRun(
                 [rule],
                 batched: { _, all in

@@ -4,7 +4,6 @@ import Glibc
 import Pipeline
 import PluginProtocol
 import Rules
-import Settling
 import System
 import TestKit
 import Testing
@@ -19,7 +18,7 @@ struct EngineQueuedTests {
         private let gate: Gate
         private let second: Gate
 
-        init(_ directory: PathBytes, _ mask: EventMask, told: String?, settle: Duration = .milliseconds(30)) {
+        init(_ directory: PathBytes, _ mask: EventMask, reported: String?, settle: Duration = .milliseconds(30)) {
             let (gate, second) = (Gate(), Gate())
             self.directory = directory
             self.gate = gate
@@ -31,12 +30,12 @@ struct EngineQueuedTests {
                 if event.kind == .moved { second.pass() }
                 return Outcome(.succeeded)
             }
-            if let told {
-                TestFile.write(directory.appending("a"), told)
+            if let reported {
+                TestFile.write(directory.appending("a"), reported)
                 #expect(run.ended(1))
             }
             TestFile.write(directory.appending("busy"), "x")
-            let count = told == nil ? 1 : 2
+            let count = reported == nil ? 1 : 2
             #expect(Deadline.wait { self.run.calls.count == count })
         }
 
@@ -57,9 +56,9 @@ struct EngineQueuedTests {
             letGo()
             letMovesGo()
             TestFile.write(path("last"), "x")
-            #expect(Deadline.wait { self.run.told.contains("r created last") })
+            #expect(Deadline.wait { self.run.received.contains("r created last") })
             run.stop()
-            return zip(run.told, run.calls).map { "\($0.dropFirst(2)) \($1.size)" }
+            return zip(run.received, run.calls).map { "\($0.dropFirst(2)) \($1.size)" }
         }
     }
 
@@ -94,15 +93,15 @@ struct EngineQueuedTests {
     }
 
     @Test(arguments: [nil, "x"])
-    func `a file touched while its job waits is reported with its current state`(_ told: String?) {
+    func `a file touched while its job waits is reported with its current state`(_ reported: String?) {
         withTempTree { tree in
-            let held = Held(tree.path("in"), told == nil ? [.created, .modified] : Self.all, told: told)
+            let held = Held(tree.path("in"), reported == nil ? [.created, .modified] : Self.all, reported: reported)
             #expect(held.isDue("a") { TestFile.write(held.path("a"), "xyz") })
             #expect(held.isDue("a") { Self.touch(held.path("a")) })
             held.letGo()
-            let word = told == nil ? "created" : "modified"
-            #expect(Deadline.wait { held.run.told.contains("r \(word) a") })
-            let before = told == nil ? [] : ["created a 1"]
+            let word = reported == nil ? "created" : "modified"
+            #expect(Deadline.wait { held.run.received.contains("r \(word) a") })
+            let before = reported == nil ? [] : ["created a 1"]
             #expect(held.ended() == before + ["created busy 1", "\(word) a 3", "created last 1"])
         }
     }
@@ -124,19 +123,19 @@ struct EngineQueuedTests {
             Self.touch(file)
             #expect(Deadline.wait { run.attempts.last?.outcome.ending == .succeeded })
             run.stop()
-            #expect(run.told.last == "r created a")
+            #expect(run.received.last == "r created a")
         }
     }
 
     @Test func `a file changed, renamed and touched while its job waits is reported as both`() {
         withTempTree { tree in
-            let held = Held(tree.path("in"), Self.all, told: "x")
+            let held = Held(tree.path("in"), Self.all, reported: "x")
             held.letMovesGo()
             #expect(held.isDue("a") { TestFile.write(held.path("a"), "xyz") })
             #expect(held.isDue("b") { Self.rename(held.path("a"), held.path("b")) })
             #expect(held.isDue("b") { Self.touch(held.path("b")) })
             held.letGo()
-            #expect(Deadline.wait { held.run.told.contains("r modified b") })
+            #expect(Deadline.wait { held.run.received.contains("r modified b") })
             #expect(
                 held.ended() == ["created a 1", "created busy 1", "moved b from a 1", "modified b 3", "created last 1"])
         }
@@ -144,27 +143,27 @@ struct EngineQueuedTests {
 
     /// The content at the time of the rename may be incomplete.
     @Test(arguments: [nil, "old"])
-    func `a new file renamed while it is written again is reported once, when it is finished`(_ told: String?) {
+    func `a new file renamed while it is written again is reported once, when it is finished`(_ reported: String?) {
         withTempTree { tree in
-            let held = Held(tree.path("in"), Self.all, told: told)
+            let held = Held(tree.path("in"), Self.all, reported: reported)
             TestFile.write(tree.path("new"), "x")
             #expect(held.isDue("a") { Self.rename(tree.path("new"), held.path("a")) })
             let writer = Self.open(held.path("a"), O_WRONLY | O_APPEND)
             Self.write("HALF", to: writer)
             // The new file is not due while it is being written.
-            if told == nil {
+            if reported == nil {
                 Self.rename(held.path("a"), held.path("b"))
             } else {
                 #expect(held.isDue("a") { Self.rename(held.path("a"), held.path("b")) })
             }
             held.letGo()
             TestFile.write(held.path("next"), "x")
-            #expect(Deadline.wait { held.run.told.contains("r created next") })
-            #expect(!held.run.told.contains("r created b"))
+            #expect(Deadline.wait { held.run.received.contains("r created next") })
+            #expect(!held.run.received.contains("r created b"))
             Self.write("REST", to: writer)
             close(writer)
-            #expect(Deadline.wait { held.run.told.contains("r created b") })
-            let before = told == nil ? ["created busy 1"] : ["created a 3", "created busy 1", "deleted a 3"]
+            #expect(Deadline.wait { held.run.received.contains("r created b") })
+            let before = reported == nil ? ["created busy 1"] : ["created a 3", "created busy 1", "deleted a 3"]
             let ended = held.ended()
             #expect(ended == before + ["created next 1", "created b 9", "created last 1"])
         }
@@ -174,7 +173,7 @@ struct EngineQueuedTests {
     @Test(arguments: [true, false])
     func `new content of the same size is reported for a file that is renamed and gets another mode`(_ isOpen: Bool) {
         withTempTree { tree in
-            let held = Held(tree.path("in"), Self.all, told: "xxxxx", settle: .milliseconds(300))
+            let held = Held(tree.path("in"), Self.all, reported: "xxxxx", settle: .milliseconds(300))
             held.letMovesGo()
             #expect(held.isDue("a") { Self.overwrite(held.path("a"), "yyyyy") })
             let writer = Self.open(held.path("a"))
@@ -186,7 +185,7 @@ struct EngineQueuedTests {
             if isOpen { close(writer) }
             #expect(held.run.isDue(held.path("b"), since: before))
             held.letGo()
-            #expect(Deadline.wait { held.run.told.contains("r modified b") })
+            #expect(Deadline.wait { held.run.received.contains("r modified b") })
             #expect(
                 held.ended() == ["created a 5", "created busy 1", "moved b from a 5", "modified b 5", "created last 1"])
         }
@@ -194,13 +193,13 @@ struct EngineQueuedTests {
 
     @Test func `the same applies without a waiting job`() {
         withTempTree { tree in
-            let held = Held(tree.path("in"), Self.all, told: "xxxxx", settle: .milliseconds(300))
+            let held = Held(tree.path("in"), Self.all, reported: "xxxxx", settle: .milliseconds(300))
             held.letGo()
             held.letMovesGo()
             Self.overwrite(held.path("a"), "zzzzz")
             Self.rename(held.path("a"), held.path("b"))
             #expect(held.path("b").withCString { chmod($0, 0o600) } == 0)
-            #expect(Deadline.wait { held.run.told.contains("r modified b") })
+            #expect(Deadline.wait { held.run.received.contains("r modified b") })
             #expect(
                 held.ended() == ["created a 5", "created busy 1", "moved b from a 5", "modified b 5", "created last 1"])
         }
@@ -209,7 +208,7 @@ struct EngineQueuedTests {
     /// The file is shorter than in the last report, although it grew since.
     @Test func `a rule that asks for truncation receives what settles while the move waits`() {
         withTempTree { tree in
-            let held = Held(tree.path("in"), [.created, .truncated, .moved, .deleted], told: "xxxxx")
+            let held = Held(tree.path("in"), [.created, .truncated, .moved, .deleted], reported: "xxxxx")
             held.letMovesGo()
             #expect(held.isDue("a") { TestFile.write(held.path("a"), "xy") })
             let writer = Self.open(held.path("a"), O_WRONLY | O_APPEND)
@@ -220,7 +219,7 @@ struct EngineQueuedTests {
             close(writer)
             #expect(held.run.isDue(held.path("b"), since: before))
             held.letGo()
-            #expect(Deadline.wait { held.run.told.contains("r modified b") })
+            #expect(Deadline.wait { held.run.received.contains("r modified b") })
             #expect(
                 held.ended() == ["created a 5", "created busy 1", "moved b from a 5", "modified b 4", "created last 1"])
         }
@@ -228,14 +227,14 @@ struct EngineQueuedTests {
 
     @Test func `a change is reported for a file renamed again while the action for the first rename runs`() {
         withTempTree { tree in
-            let held = Held(tree.path("in"), Self.all, told: "x")
+            let held = Held(tree.path("in"), Self.all, reported: "x")
             #expect(held.isDue("a") { TestFile.write(held.path("a"), "xyz") })
             #expect(held.isDue("b") { Self.rename(held.path("a"), held.path("b")) })
             held.letGo()
-            #expect(Deadline.wait { held.run.told.contains("r moved b from a") })
+            #expect(Deadline.wait { held.run.received.contains("r moved b from a") })
             #expect(held.isDue("c") { Self.rename(held.path("b"), held.path("c")) })
             held.letMovesGo()
-            #expect(Deadline.wait { held.run.told.contains("r modified c") })
+            #expect(Deadline.wait { held.run.received.contains("r modified c") })
             #expect(
                 held.ended() == [
                     "created a 1", "created busy 1", "moved b from a 1", "moved c from b 1", "modified c 3",

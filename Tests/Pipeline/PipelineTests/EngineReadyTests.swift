@@ -28,7 +28,7 @@ struct EngineReadyTests {
             #expect(run.ended(1))
             #expect(ContinuousClock.now - start < .milliseconds(800))
             #expect(run.attempts.map(\.attempt) == [1])
-            #expect(run.told == ["r created a.txt"])
+            #expect(run.received == ["r created a.txt"])
             #expect(run.held.count == 1)
             run.stop()
         }
@@ -66,7 +66,7 @@ struct EngineReadyTests {
             TestFile.write(root.appending("large"), [1, 2, 3])
             #expect(run.ended(1))
             #expect(ContinuousClock.now - start > .milliseconds(850))
-            #expect(run.told == ["r created large"])
+            #expect(run.received == ["r created large"])
             TestFile.write(root.appending("small"), [1, 2, 3])
             #expect(run.ended(2))
             run.stop()
@@ -82,7 +82,7 @@ struct EngineReadyTests {
                     rule.ready = Readiness()
                     rule.ready?.command = [Template(literal: "/bin/true")]
                 }
-            let asked = Shared(0)
+            let asked = Locked(0)
             let run = EngineRun([rule]) { action, _ in
                 guard action.name == "exec" else { return Outcome(.succeeded) }
                 let count = asked.change { count in
@@ -112,7 +112,7 @@ struct EngineReadyTests {
                     rule.ready = Readiness()
                     rule.ready?.command = [Template(literal: "/bin/true")]
                 }
-            let asked = Shared(0)
+            let asked = Locked(0)
             let run = EngineRun([rule]) { action, _ in
                 guard action.name == "exec" else { return Outcome(.retry, "'ready': I am not") }
                 let count = asked.change { count in
@@ -141,7 +141,7 @@ struct EngineReadyTests {
             }
             let run = EngineRun([try Self.marked(root), aged], isOnce: true)
             #expect(run.end()?.unfinished == 1)
-            #expect(run.told == ["aged created a.txt"])
+            #expect(run.received == ["aged created a.txt"])
         }
     }
 }

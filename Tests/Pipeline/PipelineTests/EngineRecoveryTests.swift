@@ -3,7 +3,6 @@ import Pipeline
 import PluginProtocol
 import Reconciling
 import Rules
-import Settling
 import Storage
 import System
 import TestKit
@@ -42,12 +41,12 @@ struct EngineRecoveryTests {
             let store = try Self.killed(rule, creating: file)
             TestFile.removeTree(file)
             let run = EngineRun([rule], on: store)
-            #expect(Deadline.wait { run.attempts.count + run.signs.count == 1 })
+            #expect(Deadline.wait { run.attempts.count + run.notices.count == 1 })
             #expect(run.isIdle)
             run.stop()
             #expect(run.calls.map(\.attempt) == (isRun ? [2] : []))
             // The rule does not ask for deletions.
-            #expect(run.signs == (isRun ? [] : ["r superseded \(file)"]))
+            #expect(run.notices == (isRun ? [] : ["r superseded \(file)"]))
         }
     }
 
@@ -66,7 +65,7 @@ struct EngineRecoveryTests {
             TestFile.removeTree(tree.path("in/second"))
             gate.open()
             #expect(run.isIdle)
-            #expect(run.told == ["r created first"])
+            #expect(run.received == ["r created first"])
             run.stop()
         }
     }
@@ -86,7 +85,7 @@ struct EngineRecoveryTests {
         var changes = TurnChanges()
         changes.hasStarted = true
         changes.jobs[job.id] = JobChange(.unfinished(stored), isNew: true)
-        if let fault = store.commit(changes, at: clocks) { throw fault }
+        if let error = store.commit(changes, at: clocks) { throw error }
         return try DiskStore(afterKillOf: store, now: now, clock: { .now })
     }
 

@@ -4,7 +4,6 @@ import Glibc
 import Pipeline
 import PluginProtocol
 import Rules
-import Settling
 import Storage
 import System
 import TestKit
@@ -32,9 +31,9 @@ struct EngineReloadTests {
             TestFile.write(tree.path("in/last"), "x")
             #expect(Deadline.wait { run.calls.contains { $0.path == tree.path("in/last") } })
             run.stop()
-            let told = run.calls.filter { $0.rule == "kept" }.map(\.path)
-            #expect(told.count == 1001)
-            #expect(Set(told).count == 1001)
+            let paths = run.calls.filter { $0.rule == "kept" }.map(\.path)
+            #expect(paths.count == 1001)
+            #expect(Set(paths).count == 1001)
             #expect(run.calls.allSatisfy { $0.kind == .created })
         }
     }
@@ -52,7 +51,7 @@ struct EngineReloadTests {
             TestFile.write(tree.path("in/b"), "x")
             #expect(run.ended(2))
             run.stop()
-            #expect(run.told == ["second created a", "first created b"])
+            #expect(run.received == ["second created a", "first created b"])
         }
     }
 
@@ -71,7 +70,7 @@ struct EngineReloadTests {
             TestFile.write(tree.path("in/d"), "x")
             #expect(run.ended(3))
             run.stop()
-            #expect(run.told == ["r created a", "r created c", "r created d"])
+            #expect(run.received == ["r created a", "r created c", "r created d"])
         }
     }
 
@@ -88,7 +87,7 @@ struct EngineReloadTests {
             }
             #expect(run.ended(5))
             run.stop()
-            #expect(Set(run.told) == Set((0..<5).map { "r created \($0)" }))
+            #expect(Set(run.received) == Set((0..<5).map { "r created \($0)" }))
             #expect(run.calls.count == 5)
         }
     }
@@ -118,7 +117,7 @@ struct EngineReloadTests {
             }
             #expect(run.reloadAndWait([renamed]))
             #expect(run.ended(2))
-            #expect(run.calls.last?.action == "new" && run.told.last == "s created b")
+            #expect(run.calls.last?.action == "new" && run.received.last == "s created b")
             #expect(run.stop()?.unfinished == 0)
             #expect(run.calls.count == 2)
         }
@@ -210,7 +209,7 @@ struct EngineReloadTests {
             run.stop()
             #expect(run.attempts.map(\.rule) == ["s", "s", "s"])
             #expect(run.attempts.count { $0.outcome.code == "busy" } == 1)
-            #expect(run.told == ["r created a", "s created b"])
+            #expect(run.received == ["r created a", "s created b"])
             #expect(run.mostAtOnce == 1)
         }
     }
@@ -258,7 +257,7 @@ struct EngineReloadTests {
             gate.open()
             #expect(run.ended(4))
             run.stop()
-            #expect(run.told == ["r created failing", "r created a", "r created c.txt"])
+            #expect(run.received == ["r created failing", "r created a", "r created c.txt"])
             let skipped = run.attempts.filter { $0.state == .skipped }
             #expect(skipped.map(\.path) == [tree.path("in/failing")] && skipped.first?.outcome.code == "path")
         }
@@ -274,7 +273,7 @@ struct EngineReloadTests {
             TestFile.write(tree.path("in/a"), "x")
             #expect(run.ended(1))
             run.stop()
-            #expect(run.told == ["r created a"])
+            #expect(run.received == ["r created a"])
             #expect(run.reloads == 0)
         }
     }

@@ -13,13 +13,13 @@ struct EngineRemovalTests {
     /// Waits until a last file, and everything before it, has been handled.
     private static func finish(_ run: EngineRun, _ tree: borrowing TemporaryTree) {
         TestFile.write(tree.path("in/last"), "x")
-        #expect(Deadline.wait { run.told.contains("r created last") })
+        #expect(Deadline.wait { run.received.contains("r created last") })
         #expect(run.isIdle)
         run.stop()
     }
 
     /// The paths that exist according to the events.
-    private static func paths(toldBy run: EngineRun) -> Set<PathBytes> {
+    private static func paths(receivedBy run: EngineRun) -> Set<PathBytes> {
         var paths: Set<PathBytes> = []
         for attempt in run.attempts where attempt.state == .succeeded {
             if let from = attempt.from { paths.remove(from) }
@@ -54,7 +54,7 @@ struct EngineRemovalTests {
             gate.open()
             #expect(run.ended(2))
             Self.finish(run, tree)
-            #expect(run.told == ["r created a", "r deleted a", "r created last"])
+            #expect(run.received == ["r created a", "r deleted a", "r created last"])
         }
     }
 
@@ -71,7 +71,7 @@ struct EngineRemovalTests {
             TestFile.write(path, "x")
             #expect(run.ended(1))
             Self.finish(run, tree)
-            #expect(run.told == ["r created a", "r created last"])
+            #expect(run.received == ["r created a", "r created last"])
         }
     }
 
@@ -89,7 +89,7 @@ struct EngineRemovalTests {
                 #expect(run.ended(count))
             }
             run.stop()
-            #expect(run.told == ["r created a", "r created a", "r created a"])
+            #expect(run.received == ["r created a", "r created a", "r created a"])
         }
     }
 
@@ -116,9 +116,9 @@ struct EngineRemovalTests {
             for file in steps.keys.sorted() { TestFile.write(file, "x") }
             #expect(run.ended(2 * steps.count))
             Self.finish(run, tree)
-            let told = Self.paths(toldBy: run)
+            let received = Self.paths(receivedBy: run)
             let there = Self.files(below: tree.path("in"))
-            #expect(told == there, "\(told.symmetricDifference(there))")
+            #expect(received == there, "\(received.symmetricDifference(there))")
         }
     }
 }

@@ -4,9 +4,7 @@ import Globbing
 import Logging
 import Pipeline
 import PluginProtocol
-import Reconciling
 import Rules
-import Settling
 import Storage
 import Synchronization
 import System
@@ -33,7 +31,7 @@ final class EngineRun: Sendable {
         var attempts: [AttemptReport] = []
         var batches: [[AttemptReport]] = []
         var braked: [PathBytes] = []
-        var signs: [String] = []
+        var notices: [String] = []
         var waiting: [String: Int] = [:]
         var isReady = false
         /// The number of directories that were watched when the engine was ready.
@@ -87,11 +85,11 @@ final class EngineRun: Sendable {
                 guard invocations.allSatisfy({ $0.mayStart() }) else {
                     return invocations.map { _ in .interrupted("it may not start") }
                 }
-                for invocation in invocations { begin(action, invocation) }
-                defer { for invocation in invocations { end(invocation) } }
+                for invocation in invocations { recordStart(action, invocation) }
+                defer { for invocation in invocations { recordEnd(invocation) } }
                 return perform(action, invocations)
             }, log: .silent,
-            report: { [self] in note($0) })
+            report: { [self] in record($0) })
         self.engine.withLock { $0 = engine }
         let started = WorkerThread(name: "engine") { [self] in
             let summary = try? engine.run()
@@ -103,7 +101,7 @@ final class EngineRun: Sendable {
         precondition(isReady, "the engine did not get ready")
     }
 
-    private func note(_ report: EngineReport) {
+    private func record(_ report: EngineReport) {
         state.withLock { state in
             switch report {
             case .ready(let directories, _):
@@ -118,19 +116,19 @@ final class EngineRun: Sendable {
                 state.batches.append(attempts)
             case .braked(_, let path, _, _): state.braked.append(path)
             case .slowed(let rule, let failures, _, let message):
-                state.signs.append("\(rule) slowed after \(failures): \(message)")
-            case .recovered(let rule): state.signs.append("\(rule) recovered")
+                state.notices.append("\(rule) slowed after \(failures): \(message)")
+            case .recovered(let rule): state.notices.append("\(rule) recovered")
             case .incomplete(let rule, let path, let missing, _):
-                state.signs.append("\(rule) lacks \(missing) for \(path)")
-            case .closed(let rule, let opens): state.signs.append("\(rule) opens at \(opens)")
+                state.notices.append("\(rule) lacks \(missing) for \(path)")
+            case .closed(let rule, let opens): state.notices.append("\(rule) opens at \(opens)")
             case .waiting(let rule, let jobs): state.waiting[rule] = jobs
-            case .superseded(let rule, _, let path): state.signs.append("\(rule) superseded \(path)")
+            case .superseded(let rule, _, let path): state.notices.append("\(rule) superseded \(path)")
             default: break
             }
         }
     }
 
-    private func begin(_ action: Action, _ invocation: Invocation) {
+    private func recordStart(_ action: Action, _ invocation: Invocation) {
         let event = invocation.job.event
         state.withLock { state in
             state.calls.append(
@@ -148,7 +146,7 @@ final class EngineRun: Sendable {
         }
     }
 
-    private func end(_ invocation: Invocation) {
+    private func recordEnd(_ invocation: Invocation) {
         state.withLock { state in
             state.active[invocation.job.event.path, default: 1] -= 1
             state.activePerRule[invocation.job.rule, default: 1] -= 1
@@ -162,7 +160,7 @@ final class EngineRun: Sendable {
     var batches: [[AttemptReport]] { state.withLock { $0.batches } }
     var braked: [PathBytes] { state.withLock { $0.braked } }
     /// Reports other than attempts: rules that are slowed down or recover, and jobs that are superseded.
-    var signs: [String] { state.withLock { $0.signs } }
+    var notices: [String] { state.withLock { $0.notices } }
     /// The number of jobs that wait for rules that are not loaded.
     var waiting: [String: Int] { state.withLock { $0.waiting } }
     var directories: Int { state.withLock { $0.directories } }
@@ -177,7 +175,7 @@ final class EngineRun: Sendable {
     var summary: EngineSummary? { state.withLock { $0.summary } }
 
     /// The calls as words: `rule kind name`, with `from name` for a move.
-    var told: [String] {
+    var received: [String] {
         calls.map { call in
             let from = call.from.map { " from \(String(decoding: $0.lastComponent, as: UTF8.self))" } ?? ""
             let name = String(decoding: call.path.lastComponent, as: UTF8.self)
@@ -248,14 +246,15 @@ extension Rule {
         settle: Duration = .milliseconds(30), actions: [String] = ["act"], isProgram: Bool = false,
         concurrency: Int = 1, retry: RetryPolicy = RetryPolicy(), timeout: Duration = .seconds(60)
     ) -> Rule {
-        let place = SourcePosition(file: "rules.yaml", line: 1, column: 1)
+        let location = SourcePosition(file: "rules.yaml", line: 1, column: 1)
         return Rule(
-            name: name, location: place, filter: PathFilter(globs: globs.compactMap { try? Glob($0.bytes) }),
+            name: name, location: location, filter: PathFilter(globs: globs.compactMap { try? Glob($0.bytes) }),
             events: events, settle: SettlePolicy(quiet: settle),
             actions: actions.map { action in
                 let reference = HandlerReference(name: action, location: isProgram ? "/plugins/x" : nil)
                 return Action(
-                    .use(reference, with: .object([:])), location: place, traits: isProgram ? [] : .ofHandler(action))
+                    .use(reference, with: .object([:])), location: location, traits: isProgram ? [] : .ofHandler(action)
+                )
             }, timeout: timeout, concurrency: concurrency, retry: retry)
     }
 }
@@ -268,18 +267,6 @@ final class Gate: Sendable {
 
     /// Waits for the gate to open, with a time limit.
     func pass() { _ = Deadline.wait(within: .seconds(300)) { self.isOpen.load(ordering: .acquiring) } }
-}
-
-/// A value shared by threads.
-final class Shared<Value: Sendable>: Sendable {
-    private let storage: Mutex<Value>
-
-    init(_ value: Value) { storage = Mutex(value) }
-
-    var value: Value { storage.withLock { $0 } }
-
-    @discardableResult
-    func change<Result: Sendable>(_ body: (inout Value) -> Result) -> Result { storage.withLock { body(&$0) } }
 }
 
 extension Rule {

@@ -1,9 +1,9 @@
 import ActionAPI
 import FileEvents
+import JSON
 import Pipeline
 import PluginProtocol
 import Rules
-import Settling
 import Storage
 import System
 import TestKit
@@ -43,7 +43,7 @@ struct EngineStepTests {
             let rule = Rule.sample("r", [tree.path("in/*")], actions: ["one", "extra", "two"], retry: policy)
             let changed = Rule.sample(
                 "r", [tree.path("in/*")], actions: ["one", "other", "two", "three"], retry: policy)
-            let isFixed = Shared(false)
+            let isFixed = Locked(false)
             let perform: @Sendable (Action, Invocation) -> Outcome = { action, _ in
                 Outcome(action.name == "two" && !isFixed.value ? .retry : .succeeded)
             }
@@ -95,7 +95,7 @@ struct EngineStepTests {
     @Test func `new content restarts the list`() {
         withTempTree { tree in
             let policy = RetryPolicy(attempts: 1_000, delay: .milliseconds(5), maximumDelay: .milliseconds(5))
-            let done = Shared<[UInt64]>([])
+            let done = Locked<[UInt64]>([])
             let run = EngineRun([.sample("r", [tree.path("in/*")], actions: ["one", "two"], retry: policy)]) {
                 action, invocation in
                 let size = invocation.job.event.snapshot.size

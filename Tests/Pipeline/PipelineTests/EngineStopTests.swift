@@ -1,9 +1,7 @@
 import ActionAPI
-import FileEvents
 import Pipeline
 import PluginProtocol
 import Rules
-import Settling
 import Storage
 import TestKit
 import Testing

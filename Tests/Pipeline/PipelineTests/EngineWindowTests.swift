@@ -28,12 +28,12 @@ struct EngineWindowTests {
             #expect(run.ended(2))
             #expect(ContinuousClock.now - start > .seconds(1))
             run.stop()
-            #expect(run.told.sorted() == ["late created a", "late created b"])
+            #expect(run.received.sorted() == ["late created a", "late created b"])
             #expect(run.calls.first { $0.path.lastComponent.elementsEqual("a".utf8) }?.size == 3)
             #expect(run.attempts.allSatisfy { $0.attempt == 1 })
             // The write may also happen just as the hours start.
-            let closed = run.signs.filter { $0.hasPrefix("late opens at ") }
-            #expect(closed.count == 1 && closed.first?.hasSuffix("22:00") == true, "\(run.signs)")
+            let closed = run.notices.filter { $0.hasPrefix("late opens at ") }
+            #expect(closed.count == 1 && closed.first?.hasSuffix("22:00") == true, "\(run.notices)")
         }
     }
 
@@ -47,7 +47,7 @@ struct EngineWindowTests {
             ]
             let run = EngineRun(rules, isOnce: true, clock: Self.clock(showing: 12, 0, 0))
             #expect(run.end()?.unfinished == 1)
-            #expect(run.told == ["now created a"])
+            #expect(run.received == ["now created a"])
         }
     }
 }

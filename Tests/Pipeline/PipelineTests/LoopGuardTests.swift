@@ -21,7 +21,7 @@ struct LoopGuardTests {
     ]
 
     @Test(arguments: cases)
-    func `S27 loop guard`(_ example: Case) {
+    func `S27 a path is paused after more than sixty runs in a minute`(_ example: Case) {
         var loop = LoopGuard()
         var now = ContinuousClock.now
         var tripped: Int?
@@ -32,7 +32,7 @@ struct LoopGuardTests {
         #expect(tripped == example.tripped)
     }
 
-    @Test func `S27 the path rests for a minute, and begins anew`() {
+    @Test func `S27 a path is paused for a minute, and then counted from zero`() {
         var loop = LoopGuard()
         let start = ContinuousClock.now
         for _ in 0..<60 { _ = loop.count("/a", at: start) }

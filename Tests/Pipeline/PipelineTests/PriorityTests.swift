@@ -1,4 +1,3 @@
-import FileEvents
 import Pipeline
 import PluginProtocol
 import Rules
@@ -79,7 +78,7 @@ struct PriorityTests {
             TestFile.write(root.appending("a.txt"), [1])
             #expect(run.ended(2))
             run.stop()
-            #expect(run.told == ["all created a.txt", "pdf created a.pdf"])
+            #expect(run.received == ["all created a.txt", "pdf created a.pdf"])
         }
     }
 }

@@ -8,8 +8,8 @@ struct WorkerPoolTests {
         // In the first rounds, threads may be awake without having been woken; in later rounds they are idle.
         for round in 1...10 {
             #expect(Deadline.wait { pool.isAtRest })
-            let hasCome = Shared(false)
-            let hasMet = Shared(Bool?.none)
+            let hasCome = Locked(false)
+            let hasMet = Locked(Bool?.none)
             pool.submit(
                 [
                     { hasMet.change { met in met = Deadline.wait(within: .seconds(20)) { hasCome.value } } },
@@ -26,7 +26,7 @@ struct WorkerPoolTests {
 
     @Test func `half of the threads suffice for quick work`() {
         let pool = WorkerPool(limit: 2)
-        let done = Shared(0)
+        let done = Locked(0)
         for round in 1...100 {
             pool.submit([{ done.change { $0 += 1 } }, { done.change { $0 += 1 } }], isQuick: true)
             #expect(Deadline.wait { done.value == 2 * round })

@@ -24,7 +24,7 @@ struct CheckTests {
         return true
     }
 
-    @Test func `S31 an open writer holds a file back, unless the rule ignores writers`() {
+    @Test func `S31 a file with an open writer is not finished, unless the rule ignores writers`() {
         withTempTree { tree in
             let path = tree.path("a")
             let writer = path.withCString { open($0, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644) }
@@ -37,7 +37,7 @@ struct CheckTests {
         }
     }
 
-    @Test func `S09 a lock holds a file back where the rule waits for locks`() {
+    @Test func `S09 a locked file is not finished if the rule waits for locks`() {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")
@@ -50,7 +50,7 @@ struct CheckTests {
         }
     }
 
-    @Test func `S55 on a polled root a lease is no proof, but a writer is one`() {
+    @Test func `S55 on a polled root a lease proves nothing, but a writer is detected`() {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")
@@ -68,7 +68,7 @@ struct CheckTests {
         }
     }
 
-    @Test func `S34 a folder that is one unit waits for a writer below`() {
+    @Test func `S34 a directory handled as one unit waits for a writer below it`() {
         withTempTree { tree in
             let path = tree.path("a/b/c")
             TestFile.write(path, "x")
@@ -77,19 +77,19 @@ struct CheckTests {
             #expect(check(tree.path("a"), policy) == .wait(.seconds(1), sample: nil, isHeld: true))
             close(writer)
             let root = tree.root
-            let folder = Deadline.poll {
-                if case .finished(let folder, isForced: false) = check(root.appending("a"), policy) {
-                    folder
+            let directory = Deadline.poll {
+                if case .finished(let directory, isForced: false) = check(root.appending("a"), policy) {
+                    directory
                 } else {
                     nil
                 }
             }
-            #expect(folder?.type == .directory)
-            #expect(folder?.digest?.count == 16)
+            #expect(directory?.type == .directory)
+            #expect(directory?.digest?.count == 16)
         }
     }
 
-    @Test func `S06 a finished file has its extended attributes where they are asked for`() {
+    @Test func `S06 a finished file has its extended attributes if they are requested`() {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")

@@ -46,32 +46,32 @@ struct DifferenceTests {
         #expect(difference(.file(modified: 1, type: .directory), .file(modified: 2, type: .directory)).isEmpty)
     }
 
-    @Test func `S02 equal checksums are equal content, whatever the times say`() {
+    @Test func `S02 equal checksums mean equal content, whatever the times are`() {
         let rewritten = difference(.file(modified: 1, digest: [7]), .file(modified: 2, digest: [7]))
         #expect(rewritten.content.isEmpty)
         #expect(rewritten.attributes == ["mtime"])
     }
 
-    @Test func `S02 a replacement with the same bytes is replaced and of the same content`() {
+    @Test func `S02 a replacement with the same bytes is a replacement with the same content`() {
         let replaced = difference(.file(inode: 1, digest: [7]), .file(inode: 2, digest: [7]))
         #expect(replaced.isReplaced)
         #expect(replaced.content.isEmpty)
     }
 
-    @Test func `S02 other checksums are other content, whatever the times say`() {
+    @Test func `S02 different checksums mean different content, whatever the times are`() {
         #expect(difference(.file(digest: [7]), .file(digest: [8]), mayBeWritten: false).content == ["overwritten"])
     }
 
-    @Test func `S02 one checksum alone says nothing`() {
+    @Test func `S02 a single checksum is not compared`() {
         #expect(difference(.file(modified: 1), .file(modified: 2, digest: [7])).content == ["overwritten"])
         #expect(difference(.file(digest: [7]), .file()).isEmpty)
     }
 
-    @Test func `S34 a folder that is one unit has the content of what is below`() {
-        func folder(_ digest: [UInt8]?) -> Snapshot { .file(type: .directory, digest: digest) }
-        #expect(difference(folder([1]), folder([2])).content == ["overwritten"])
-        #expect(difference(folder([1]), folder([1])).isEmpty)
-        #expect(difference(folder(nil), folder([1])).isEmpty)
+    @Test func `S34 a directory handled as one unit has the content of its entries`() {
+        func directory(_ digest: [UInt8]?) -> Snapshot { .file(type: .directory, digest: digest) }
+        #expect(difference(directory([1]), directory([2])).content == ["overwritten"])
+        #expect(difference(directory([1]), directory([1])).isEmpty)
+        #expect(difference(directory(nil), directory([1])).isEmpty)
     }
 
     @Test func `S06 extended attributes that are added, removed and set are named`() {
@@ -81,12 +81,12 @@ struct DifferenceTests {
         #expect(attributes(before, before).isEmpty)
     }
 
-    @Test func `S06 extended attributes that nobody asked for are no difference`() {
+    @Test func `S06 extended attributes that were not requested are not a difference`() {
         #expect(attributes(nil, [("user.a", "1")]).isEmpty)
         #expect(attributes([("user.a", "1")], nil).isEmpty)
     }
 
-    @Test func `S57 the name of an extended attribute that is not text is shown repaired, once`() {
+    @Test func `S57 an extended attribute whose name is not UTF-8 is shown once, with replacement characters`() {
         let before: [(PathBytes, String)] = [
             (PathBytes([0x75, 0x2E, 0xFE]), "1"), (PathBytes([0x75, 0x2E, 0xFF]), "1"),
         ]

@@ -66,8 +66,8 @@ struct SettledProbeTests {
     }
 
     @Test func `without knowledge of writers, two equal samples decide`() {
-        let looks = [Snapshot.file(size: 10), .file(size: 11), .file(size: 11)]
-        let seen = pauses(looks, writers: .unknown, policy: SettlePolicy())
+        let snapshots = [Snapshot.file(size: 10), .file(size: 11), .file(size: 11)]
+        let seen = pauses(snapshots, writers: .unknown, policy: SettlePolicy())
         #expect(seen.pauses == [.seconds(1), .seconds(1)])
         #expect(seen.end == .finished(.file(size: 11), isForced: false))
     }
@@ -78,7 +78,7 @@ struct SettledProbeTests {
         #expect(seen.end == nil)
     }
 
-    @Test func `S30 rounds come on top of what is proven`() {
+    @Test func `S30 rounds are required in addition to the proof`() {
         let policy = SettlePolicy(stable: .init(every: .milliseconds(200), rounds: 3))
         for writers in [DiskProbe.Holders.nobody, .unknown] {
             let seen = pauses(Array(repeating: .file(), count: 9), writers: writers, policy: policy)
@@ -87,15 +87,15 @@ struct SettledProbeTests {
         }
     }
 
-    @Test func `S30 an inspection that differs starts the rounds anew`() {
+    @Test func `S30 an inspection that differs restarts the rounds`() {
         let policy = SettlePolicy(stable: .init(every: .milliseconds(200), rounds: 2))
-        let looks = [Snapshot.file(size: 1), .file(size: 1), .file(size: 2), .file(size: 2), .file(size: 2)]
-        let seen = pauses(looks, writers: nil, policy: policy)
+        let snapshots = [Snapshot.file(size: 1), .file(size: 1), .file(size: 2), .file(size: 2), .file(size: 2)]
+        let seen = pauses(snapshots, writers: nil, policy: policy)
         #expect(seen.pauses.count == 4)
         #expect(seen.end == .finished(.file(size: 2), isForced: false))
     }
 
-    @Test func `S30 a writer starts the rounds anew`() {
+    @Test func `S30 a writer restarts the rounds`() {
         let policy = SettlePolicy(stable: .init(every: .milliseconds(200), rounds: 1))
         let sample = SettledProbe.Sample(.file())
         #expect(
@@ -104,7 +104,7 @@ struct SettledProbeTests {
     }
 
     @Test(arguments: [(DiskProbe.Holders.somebody, DiskProbe.Holders.nobody), (.nobody, .somebody)])
-    func `S31 a file that is held counts as finished after so long without a change`(
+    func `S31 a file that is open or locked counts as finished after a time without a change`(
         writers: DiskProbe.Holders, locks: DiskProbe.Holders
     ) {
         let policy = SettlePolicy(locks: .wait, whenHeld: .seconds(300))
@@ -159,7 +159,7 @@ struct SettledProbeTests {
         #expect(verdict(.nobody, waited: .seconds(11)) == .finished(.file(), isForced: false))
     }
 
-    @Test func `S37 what is gone or unreadable is not forced`() {
+    @Test func `S37 a missing or unreadable file is not forced`() {
         let policy = SettlePolicy(maximumWait: .seconds(10))
         #expect(judge(.absent, policy: policy, waited: .seconds(99)) == .gone)
         #expect(judge(.unreadable(errno: 5), policy: policy, waited: .seconds(99)) == .unreadable(errno: 5))
@@ -181,7 +181,7 @@ struct SettledProbeTests {
 struct FinishedTreeTests {
     private let directory = Snapshot.file(type: .directory)
 
-    private func facts(_ digest: UInt8 = 1, changed: Int64 = 100, isUncertain: Bool = false) -> TreeMetadata {
+    private func metadata(_ digest: UInt8 = 1, changed: Int64 = 100, isUncertain: Bool = false) -> TreeMetadata {
         TreeMetadata(
             fingerprint: [digest], entries: 3, size: 30, changed: Timestamp(seconds: changed, nanoseconds: 0),
             isUncertain: isUncertain)
@@ -198,19 +198,19 @@ struct FinishedTreeTests {
             inspection, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
-    private func told(_ digest: UInt8 = 1) -> Snapshot {
-        var told = directory
-        told.digest = [digest]
-        return told
+    private func settled(_ digest: UInt8 = 1) -> Snapshot {
+        var settled = directory
+        settled.digest = [digest]
+        return settled
     }
 
-    @Test func `S34 a directory is finished when everything in it has rested`() {
-        #expect(judge(.resting(facts())) == .finished(told(), isForced: false))
+    @Test func `S34 a directory is finished when all of its entries have settled`() {
+        #expect(judge(.resting(metadata())) == .finished(settled(), isForced: false))
     }
 
-    @Test func `S34 a directory waits for the rest of the quiet time of its newest entry`() {
-        #expect(judge(.resting(facts(changed: 998))) == .wait(.milliseconds(1_500), sample: nil))
-        #expect(judge(.resting(facts(changed: 996))) == .finished(told(), isForced: false))
+    @Test func `S34 a directory waits for the remaining quiet time of its newest entry`() {
+        #expect(judge(.resting(metadata(changed: 998))) == .wait(.milliseconds(1_500), sample: nil))
+        #expect(judge(.resting(metadata(changed: 996))) == .finished(settled(), isForced: false))
     }
 
     @Test func `S34 a writer below is waited for, with growing pauses`() {
@@ -219,32 +219,35 @@ struct FinishedTreeTests {
         #expect(judge(.busy, round: 99) == .wait(.seconds(16), sample: nil, isHeld: true))
     }
 
-    @Test func `S34 where not everything can be asked, two equal walks decide`() {
-        let first = judge(.resting(facts(isUncertain: true)))
-        #expect(first == .wait(.seconds(1), sample: .init(told())))
+    @Test func `S34 without complete knowledge of writers, two equal scans decide`() {
+        let first = judge(.resting(metadata(isUncertain: true)))
+        #expect(first == .wait(.seconds(1), sample: .init(settled())))
         #expect(
-            judge(.resting(facts(isUncertain: true)), sample: .init(told())) == .finished(told(), isForced: false))
+            judge(.resting(metadata(isUncertain: true)), sample: .init(settled()))
+                == .finished(settled(), isForced: false))
         #expect(
-            judge(.resting(facts(2, isUncertain: true)), sample: .init(told()))
-                == .wait(.seconds(1), sample: .init(told(2))))
+            judge(.resting(metadata(2, isUncertain: true)), sample: .init(settled()))
+                == .wait(.seconds(1), sample: .init(settled(2))))
     }
 
     @Test func `S33 a time in the future neither hastens nor blocks`() {
-        #expect(judge(.resting(facts(changed: 2_000))) == .wait(.seconds(1), sample: .init(told())))
-        #expect(judge(.resting(facts(changed: 2_000)), sample: .init(told())) == .finished(told(), isForced: false))
+        #expect(judge(.resting(metadata(changed: 2_000))) == .wait(.seconds(1), sample: .init(settled())))
+        #expect(
+            judge(.resting(metadata(changed: 2_000)), sample: .init(settled())) == .finished(settled(), isForced: false)
+        )
     }
 
     @Test func `S55 a polled directory needs two rounds`() {
-        #expect(judge(.resting(facts()), isPolled: true) == .wait(.seconds(1), sample: .init(told())))
+        #expect(judge(.resting(metadata()), isPolled: true) == .wait(.seconds(1), sample: .init(settled())))
         #expect(
-            judge(.resting(facts()), isPolled: true, sample: .init(told()))
-                == .wait(.seconds(1), sample: .init(told(), rounds: 1)))
+            judge(.resting(metadata()), isPolled: true, sample: .init(settled()))
+                == .wait(.seconds(1), sample: .init(settled(), rounds: 1)))
         #expect(
-            judge(.resting(facts()), isPolled: true, sample: .init(told(), rounds: 1))
-                == .finished(told(), isForced: false))
+            judge(.resting(metadata()), isPolled: true, sample: .init(settled(), rounds: 1))
+                == .finished(settled(), isForced: false))
     }
 
-    @Test func `S37 the longest wait ends that of a directory`() {
+    @Test func `S37 the maximum wait also applies to a directory`() {
         #expect(judge(.busy, longest: .seconds(60), waited: .seconds(60)) == .finished(directory, isForced: true))
     }
 

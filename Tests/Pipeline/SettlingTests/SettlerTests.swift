@@ -24,7 +24,7 @@ struct SettlerTests {
         #expect(due(&settler, at: .seconds(9)).isEmpty)
     }
 
-    @Test func `hints for one path become one note`() {
+    @Test func `hints for one path merge`() {
         var settler = Settler<String, Int>()
         for step in 0..<50 { add(&settler, "a", at: .milliseconds(10 * step)) }
         let taken = settler.takeDue(at: start + .seconds(3))
@@ -86,7 +86,7 @@ struct SettlerTests {
         #expect(settler.takeDue(at: start + .milliseconds(4500)).map(\.entry.rounds) == [0])
     }
 
-    @Test func `S37 a path that never rests comes due when its longest wait is over, and again`() {
+    @Test func `S37 a path that never settles is due when its longest wait is over, and again later`() {
         var settler = Settler<String, Int>()
         var due: [Int] = []
         for step in 0...250 {
@@ -99,7 +99,7 @@ struct SettlerTests {
         #expect(due == [100, 201])
     }
 
-    @Test func `S37 the longest wait counts from the first sign, whatever it was put back for`() {
+    @Test func `S37 the longest wait counts from the first hint, even if the path was put back`() {
         var settler = Settler<String, Int>()
         func add(at offset: Duration) {
             settler.add("a", note: 0, quiet: .seconds(2), longest: .seconds(5), at: start + offset) { _ in }
@@ -113,7 +113,7 @@ struct SettlerTests {
         #expect(settler.takeDue(at: start + .seconds(5)).map(\.entry.since) == [start])
     }
 
-    @Test func `S37 a path that rests sooner does not wait for the longest`() {
+    @Test func `S37 a path that settles sooner does not wait for the longest time`() {
         var settler = Settler<String, Int>()
         settler.add("a", note: 0, quiet: .seconds(2), longest: .seconds(10), at: start) { _ in }
         #expect(due(&settler, at: .seconds(2)) == ["a"])
@@ -137,7 +137,7 @@ struct SettlerTests {
         #expect(last.values.allSatisfy { $0 > 19_999 - 50 })
     }
 
-    @Test func `the rest of very many paths is returned as if there had been few`() {
+    @Test func `the last of very many paths are returned as if there had been few`() {
         var settler = Settler<Int, Int>()
         func add(_ key: Int, at offset: Duration) {
             settler.add(key, note: 1, quiet: .seconds(2), at: start + offset) { $0 += 1 }

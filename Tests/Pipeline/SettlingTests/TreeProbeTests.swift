@@ -5,28 +5,28 @@ import TestKit
 import Testing
 
 struct TreeProbeTests {
-    /// Returns the tree when it is at rest; a process that another test starts briefly has copies of all descriptors.
+    /// Returns the tree when it has settled; a process that another test starts briefly has copies of all descriptors.
     private func rested(_ root: PathBytes) -> TreeMetadata? {
         Deadline.poll {
-            if case .resting(let facts) = KernelFileSystem().tree(at: DiskProbe.Location(root)) { facts } else { nil }
+            if case .resting(let tree) = KernelFileSystem().tree(at: DiskProbe.Location(root)) { tree } else { nil }
         }
     }
 
-    @Test func `S34 a settled directory is reported in numbers`() throws {
+    @Test func `S34 a settled directory has a number of entries, a size and a fingerprint`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("a"), "123")
             TestFile.write(tree.path("b/c/d"), "45")
             _ = tree.path("b/link").withCString { symlink("/etc/passwd", $0) }
-            let facts = try #require(rested(tree.root))
-            #expect(facts.entries == 5)
-            #expect(facts.size == 5)
-            #expect(facts.fingerprint.count == 16)
-            #expect(!facts.isUncertain)
-            #expect(facts.changed <= DiskProbe.now())
+            let metadata = try #require(rested(tree.root))
+            #expect(metadata.entries == 5)
+            #expect(metadata.size == 5)
+            #expect(metadata.fingerprint.count == 16)
+            #expect(!metadata.isUncertain)
+            #expect(metadata.changed <= DiskProbe.now())
         }
     }
 
-    @Test func `S34 a writer anywhere below makes the directory busy, unless nobody asks`() {
+    @Test func `S34 a writer anywhere below makes the directory busy, unless writers are not requested`() {
         withTempTree { tree in
             TestFile.write(tree.path("a"), "1")
             TestFile.write(tree.path("b/c/d"), "2")
@@ -75,7 +75,7 @@ struct TreeProbeTests {
         _ = root.appending(from).withCString { from in root.appending(to).withCString { Glibc.rename(from, $0) } }
     }
 
-    @Test func `S18 links are entries and lead nowhere`() {
+    @Test func `S18 links are entries and are not followed`() {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
             TestFile.write(tree.path("out/a"), "1")
@@ -86,7 +86,7 @@ struct TreeProbeTests {
         }
     }
 
-    @Test func `S34 depth and width make no difference`() {
+    @Test func `S34 a deep and wide directory is inspected completely`() {
         withTempTree { tree in
             var directory = tree.root
             for level in 0..<150 {
@@ -109,7 +109,7 @@ struct TreeProbeTests {
         }
     }
 
-    @Test func `S44 a directory that can't be listed is unreadable, one below makes the whole uncertain`() async {
+    @Test func `S44 a directory that cannot be listed is unreadable, and one below makes the result uncertain`() async {
         // The check needs a separate process, because root may read everything.
         await #expect(processExitsWith: .success) {
             let tree = TemporaryTree()
@@ -118,10 +118,10 @@ struct TreeProbeTests {
             TestFile.makeDirectory(tree.path("in/closed"))
             _ = tree.path("in/closed").withCString { chmod($0, 0) }
             if geteuid() == 0 { precondition(seteuid(65_534) == 0) }
-            guard case .resting(let facts) = KernelFileSystem().tree(at: DiskProbe.Location(tree.path("in"))) else {
+            guard case .resting(let metadata) = KernelFileSystem().tree(at: DiskProbe.Location(tree.path("in"))) else {
                 preconditionFailure()
             }
-            precondition(facts.isUncertain && facts.entries == 2)
+            precondition(metadata.isUncertain && metadata.entries == 2)
             precondition(
                 KernelFileSystem().tree(at: DiskProbe.Location(tree.path("in/closed"))) == .unreadable(errno: EACCES))
             if getuid() == 0 { precondition(seteuid(0) == 0) }

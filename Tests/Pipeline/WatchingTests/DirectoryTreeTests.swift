@@ -9,19 +9,19 @@ struct DirectoryTreeTests {
     @Test(arguments: 0..<20) func `a tree after many changes agrees with a plain table`(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var tree = DirectoryTree()
-        var folders: [PathBytes: DirectoryTree.ID] = [:]
+        var directories: [PathBytes: DirectoryTree.ID] = [:]
         var watches: [PathBytes: Int32] = [:]
         let top = tree.addRoot("/top")
-        folders["/top"] = top
+        directories["/top"] = top
         for _ in 0..<3_000 {
-            guard let (path, directory) = folders.randomElement(using: &random) else { return }
+            guard let (path, directory) = directories.randomElement(using: &random) else { return }
             switch Int.random(in: 0..<10, using: &random) {
             case 0..<5:
                 let name = Array("n\(Int.random(in: 0..<30, using: &random))".utf8)
                 let child = name.withUnsafeBytes { tree.child(of: directory, named: $0) }
-                #expect(child == folders[path.appending(name)])
+                #expect(child == directories[path.appending(name)])
                 if child == nil {
-                    folders[path.appending(name)] = name.withUnsafeBytes { tree.enter(directory, named: $0) }
+                    directories[path.appending(name)] = name.withUnsafeBytes { tree.enter(directory, named: $0) }
                 }
             case 5..<8:
                 let watch = Int32.random(in: 1..<200, using: &random)
@@ -34,19 +34,19 @@ struct DirectoryTreeTests {
                 let keeps = path == "/top" || Bool.random(using: &random)
                 // The top is emptied rarely, so that the tree can grow.
                 if path == "/top", Int.random(in: 0..<20, using: &random) > 0 { continue }
-                let gone = folders.keys.filter { $0.isInside(path) && !(keeps && $0 == path) }
+                let gone = directories.keys.filter { $0.isInside(path) && !(keeps && $0 == path) }
                 let candidates = Set(gone.compactMap { watches[$0] })
                 for each in gone {
-                    folders[each] = nil
+                    directories[each] = nil
                     watches[each] = nil
                 }
                 let freed = tree.forget(directory, keepingItself: keeps).watches
                 #expect(Set(freed) == candidates.subtracting(watches.values))
             }
         }
-        #expect(tree.count == folders.count)
+        #expect(tree.count == directories.count)
         #expect(tree.watchCount == Set(watches.values).count)
-        for (path, directory) in folders {
+        for (path, directory) in directories {
             let isThere = tree.contains(directory)
             #expect(isThere)
             #expect(tree.path(of: directory) == path)

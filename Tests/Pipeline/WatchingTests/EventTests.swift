@@ -33,7 +33,7 @@ struct EventTests {
         }
     }
 
-    @Test func `S17: two directories that are exchanged are both watched on`() throws {
+    @Test func `S17: two exchanged directories are both still watched`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a/one"), "x")
             TestFile.write(tree.path("in/b/deep/two"), "x")
@@ -51,7 +51,7 @@ struct EventTests {
         }
     }
 
-    @Test func `S01: a file without a name is not told until it is linked`() throws {
+    @Test func `S01: a file without a name is not reported until it is linked`() throws {
         try withTempTree { tree in
             let watched = try Watched([tree.root])
             #expect(watched.wait(\.isReady))
@@ -110,7 +110,7 @@ struct EventTests {
     }
 
     @Test(.enabled(if: Machine.isRoot, "to become a user who may not read something, the test must be root"))
-    func `S44: a directory made below one that is closed meanwhile is listed when that is readable`() {
+    func `S44: a directory created below one that becomes unreadable is listed when that is readable again`() {
         withTempTree { tree in
             let root = tree.path("in")
             let hints = Machine.asNobody(tree, [], root) { TestFile.makeDirectory(root.appending("outer/inner")) }
@@ -196,7 +196,7 @@ struct LifeTests {
         #expect(largest < entries)
     }
 
-    @Test func `with a queue that is full at once, every change is still reported`() throws {
+    @Test func `every change is reported even if the queue fills at once`() throws {
         try withTempTree { tree in
             for name in 0..<20 { TestFile.write(tree.path("in/\(name)/file"), "x") }
             let root = tree.path("in")
@@ -207,11 +207,11 @@ struct LifeTests {
             defer { watcher.stop() }
             #expect(Deadline.wait { queue.isFull })
             TestFile.write(root.appending("marker"), "x")
-            var told: Set<PathBytes> = []
+            var hinted: Set<PathBytes> = []
             #expect(
                 Deadline.wait {
-                    told.formUnion(queue.take().hints.filter { $0.origin == .live }.map(\.path))
-                    return told.contains(root.appending("marker"))
+                    hinted.formUnion(queue.take().hints.filter { $0.origin == .live }.map(\.path))
+                    return hinted.contains(root.appending("marker"))
                 })
         }
     }
@@ -223,7 +223,7 @@ struct LifeTests {
         let inode = "ino:\(String(status.st_ino, radix: 16))"
         let descriptors = PathBytes("/proc/self/fdinfo")
         for name in TestFile.names(in: descriptors) {
-            let text = String(decoding: TestFile.read(descriptors.appending(name)) ?? [], as: UTF8.self)
+            let text = TestFile.text(descriptors.appending(name)) ?? ""
             for line in text.split(separator: "\n") where line.hasPrefix("inotify ") {
                 let words = line.split(separator: " ")
                 guard words.contains(Substring(inode)), let mask = words.first(where: { $0.hasPrefix("mask:") })
@@ -262,7 +262,7 @@ struct LifeTests {
         }
     }
 
-    @Test func `without a waiting reader the queue is left alone for a while, and a request is answered`() throws {
+    @Test func `without a waiting reader the queue is not read for a while, and a request is answered`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             TestFile.makeDirectory(root)
@@ -336,7 +336,7 @@ struct LifeTests {
         }
     }
 
-    @Test func `S22: stopping in the middle of a listing ends at once`() throws {
+    @Test func `S22: a stop in the middle of a listing takes effect at once`() throws {
         try withTempTree { tree in
             for directory in 0..<200 {
                 for name in 0..<10 { TestFile.makeDirectory(tree.path("in/\(directory)/\(name)")) }

@@ -33,7 +33,7 @@ struct LimitTests {
         }
     }
 
-    @Test func `S52: the limit is reached later by new directories`() {
+    @Test func `S52: new directories beyond the limit are polled, and the need is reported`() {
         withTempTree { tree in
             let root = tree.path("in")
             TestFile.makeDirectory(root)
@@ -75,7 +75,7 @@ struct LimitTests {
         }
     }
 
-    @Test func `S52: what went with a directory that has no watch is looked at`() {
+    @Test func `S52: a directory without a watch is compared after it was removed or replaced`() {
         withTempTree { tree in
             let root = tree.path("in")
             for name in ["gone", "made anew"] { TestFile.write(root.appending("\(name)/deep/file"), "x") }
@@ -118,8 +118,8 @@ struct LimitTests {
             #expect(hints.wait(for: "report rescanned"))
             #expect(hints.count("report overflow") == 1)
             #expect(hints.count("report rescanned") == 1)
-            let told = Set(hints.program.lines.compactMap { $0.split(separator: " ").last.map(String.init) })
-            let lost = (0..<9_000).filter { !told.contains("\(root)/file\($0)") }
+            let hinted = Set(hints.program.lines.compactMap { $0.split(separator: " ").last.map(String.init) })
+            let lost = (0..<9_000).filter { !hinted.contains("\(root)/file\($0)") }
             #expect(lost.isEmpty)
             #expect(hints.program.lines.contains("hint rescan subtree \(root)"))
         }

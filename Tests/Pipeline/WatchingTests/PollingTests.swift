@@ -1,5 +1,5 @@
-import FileEvents
 import CAlightLinux
+import FileEvents
 import Glibc
 import System
 import TestKit
@@ -18,7 +18,7 @@ struct PollingTests {
         return watched
     }
 
-    @Test func `S55: a polled root tells what a watched one does, with the sign of it`() throws {
+    @Test func `S55: a polled root reports what a watched one does, marked as polled`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             let file = root.appending("a/file")
@@ -46,7 +46,7 @@ struct PollingTests {
         }
     }
 
-    @Test func `S55: a path that was seen between two looks is hinted again after the next`() throws {
+    @Test func `S55: a path that was inspected between two polls is hinted again after the next`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             TestFile.write(root.appending("sub/file"), "x")
@@ -57,7 +57,7 @@ struct PollingTests {
         }
     }
 
-    @Test func `S55: what did not change is not told`() throws {
+    @Test func `S55: an unchanged file is not reported`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             for number in 0..<50 { TestFile.write(root.appending("sub/file\(number)"), "x") }
@@ -91,7 +91,7 @@ struct PollingTests {
         }
     }
 
-    @Test func `S55: the kernel's own file systems are polled, and say so`() throws {
+    @Test func `S55: the kernel's own file systems are polled, and this is reported`() throws {
         let root = PathBytes("/proc/self/fdinfo")
         let watched = try Watched([WatchRoot(path: root, interval: Self.often)])
         #expect(watched.wait(\.isReady))
@@ -104,7 +104,7 @@ struct PollingTests {
         #expect(!forced.reports.contains { if case .polling = $0 { true } else { false } })
     }
 
-    @Test func `S55: a root that one rule watches and another polls is both`() throws {
+    @Test func `S55: a root that one rule watches and another polls is watched and polled`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             TestFile.makeDirectory(root)
@@ -114,7 +114,7 @@ struct PollingTests {
         }
     }
 
-    @Test func `S19: a polled root goes and comes`() throws {
+    @Test func `S19: a polled root disappears and returns`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             TestFile.write(root.appending("file"), "x")
@@ -151,29 +151,29 @@ struct PollingTests {
     }
 
     @Test func `snapshots of a directory differ by name, content and attributes`() {
-        func folder(_ entries: [(String, size: UInt64, mode: UInt32, inode: UInt64)]) -> PolledDirectory {
-            var folder = PolledDirectory()
+        func directory(_ entries: [(String, size: UInt64, mode: UInt32, inode: UInt64)]) -> PolledDirectory {
+            var directory = PolledDirectory()
             for entry in entries {
                 var status = cal_stat()
                 status.size = entry.size
                 status.mode = entry.mode
                 status.inode = entry.inode
-                Array(entry.0.utf8).withUnsafeBytes { folder.add($0, status) }
+                Array(entry.0.utf8).withUnsafeBytes { directory.add($0, status) }
             }
-            folder.seal()
-            return folder
+            directory.seal()
+            return directory
         }
         let file = UInt32(S_IFREG)
-        let before = folder([
+        let before = directory([
             ("b", 1, file, 2), ("a", 1, file, 1), ("c", 1, file, 3), ("d", 1, file, 4), ("ab", 1, file, 5),
         ])
-        let after = folder([
+        let after = directory([
             ("ab", 1, file, 5), ("c", 2, file, 3), ("b", 1, file | 1, 2), ("d", 1, file, 9), ("e", 1, file, 6),
         ])
-        var told: [String: PolledDirectory.Change] = [:]
-        after.changes(since: before) { name, _, change in told[String(decoding: name, as: UTF8.self)] = change }
+        var changes: [String: PolledDirectory.Change] = [:]
+        after.changes(since: before) { name, _, change in changes[String(decoding: name, as: UTF8.self)] = change }
         #expect(
-            told == [
+            changes == [
                 "a": .vanished, "b": .attributes, "c": .written, "d": .replaced(wasDirectory: false), "e": .appeared,
             ])
         after.changes(since: after) { _, _, _ in Issue.record("a folder does not differ from itself") }

@@ -18,7 +18,7 @@ struct ReadingPaceTests {
         #expect(!Self.pauses(times).contains(true))
     }
 
-    @Test func `in a storm, the queue is left alone after each read until the storm is over`() {
+    @Test func `in a burst, reading pauses after each read until the burst is over`() {
         let storm = (0..<40).map { Duration.microseconds($0 * 100) }
         let pauses = Self.pauses(storm + [.milliseconds(10), .milliseconds(11)])
         #expect(pauses.prefix(16).allSatisfy { !$0 })

@@ -6,7 +6,7 @@ import Testing
 import Watching
 
 struct RootTests {
-    @Test func `S19: a directory above the root is renamed`() throws {
+    @Test func `S19: after a directory above it is renamed, a root is missing until it is created again`() throws {
         try withTempTree { tree in
             let root = tree.path("a/b/in")
             TestFile.write(root.appending("file"), "x")
@@ -26,7 +26,7 @@ struct RootTests {
         }
     }
 
-    @Test func `S19: a root that is moved away and made anew at once is another one`() throws {
+    @Test func `S19: a root that is moved away and created again at once is a new root`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             TestFile.makeDirectory(root)
@@ -38,14 +38,14 @@ struct RootTests {
             Machine.move(tree.path("next"), root)
             #expect(watched.wait { $0.hints[root.appending("file")] != nil })
             #expect(watched.wait { $0.reports.contains(.listed(root, .live)) })
-            let told = watched.reports
-            let missing = try #require(told.firstIndex { if case .rootMissing = $0 { true } else { false } })
-            let appeared = try #require(told.firstIndex(of: .rootAppeared(root)))
+            let reports = watched.reports
+            let missing = try #require(reports.firstIndex { if case .rootMissing = $0 { true } else { false } })
+            let appeared = try #require(reports.firstIndex(of: .rootAppeared(root)))
             #expect(missing < appeared)
         }
     }
 
-    @Test func `S19: a root that is deleted while somebody is in it, and made anew`() throws {
+    @Test func `S19: a root that is deleted while a process uses it is watched when it is created again`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             TestFile.makeDirectory(root)
@@ -60,7 +60,7 @@ struct RootTests {
         }
     }
 
-    @Test func `S19: a link on the way is pointed elsewhere, and so is the root`() throws {
+    @Test func `S19: a root behind a link follows a change of the link`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("one/in/first"), "x")
             TestFile.write(tree.path("two/in/second"), "x")
@@ -87,7 +87,7 @@ struct RootTests {
         }
     }
 
-    @Test func `S24: each listing of a root is bracketed, and all it found is there by its end`() throws {
+    @Test func `S24: a listing of a root reports its start, the paths that it finds, and its end`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a/b/file"), "x")
             let (root, inner) = (tree.path("in"), tree.path("in/a"))
@@ -112,7 +112,7 @@ struct RootTests {
         }
     }
 
-    @Test func `S20: a root that becomes a file is said to be one, and is waited for`() throws {
+    @Test func `S20: a root that becomes a file is reported as such, and waited for`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             TestFile.makeDirectory(root)
@@ -145,7 +145,7 @@ struct MountTests {
         #expect(Deadline.wait { Machine.run("nsenter", ["-t", "\(hints.program.pid)", "-m", "umount", path]) == 0 })
     }
 
-    @Test func `S08: a file system comes and goes below a root`() {
+    @Test func `S08: a file system that is mounted and unmounted below a root is reported`() {
         withTempTree { tree in
             let sub = tree.path("in/sub")
             TestFile.write(sub.appending("under"), "x")
@@ -164,7 +164,7 @@ struct MountTests {
         }
     }
 
-    @Test func `S08: the root's own file system comes and goes`() {
+    @Test func `S08: a file system that is mounted and unmounted on the root is reported`() {
         withTempTree { tree in
             let root = tree.path("in")
             TestFile.write(root.appending("under"), "x")
@@ -201,7 +201,7 @@ struct MountTests {
         }
     }
 
-    @Test func `S08 S47: a bind mount is another path to the same directory, and its end is reported`() {
+    @Test func `S08 S47: a bind mount is another path to the same directory, and its unmount is reported`() {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in/copy"))
             TestFile.write(tree.path("in/real/file"), "x")
@@ -221,7 +221,7 @@ struct MountTests {
         }
     }
 
-    @Test func `S55: a mount of a type that the kernel does not tell of is polled`() {
+    @Test func `S55: a mounted file system without events is polled`() {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in/proc"))
             let hints = Self.start(["\(tree.path("in"))"], tree)

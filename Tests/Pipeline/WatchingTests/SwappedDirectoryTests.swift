@@ -27,12 +27,12 @@ struct SwappedDirectoryTests {
                     return error.errno
                 }
             }
-            let (root, way) = ("\(tree.path("in"))", "\(tree.path("way"))")
+            let (root, link) = ("\(tree.path("in"))", "\(tree.path("way"))")
             for name in ["link", "inner"] { #expect(errno("\(root)/\(name)", root) == ENOTDIR) }
             for name in ["link/deep", "inner/deep"] { #expect(errno("\(root)/\(name)", root) == ELOOP) }
             #expect(errno("\(root)/missing/deep", root) == ENOENT)
             #expect(errno("\(root)/sub/deep", root) == 0 && errno(root, root) == 0)
-            #expect(errno("\(way)/sub/deep", way) == 0 && errno(way, way) == 0)
+            #expect(errno("\(link)/sub/deep", link) == 0 && errno(link, link) == 0)
         }
     }
 

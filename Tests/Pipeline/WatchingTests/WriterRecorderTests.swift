@@ -81,7 +81,7 @@ struct WriterRecorderTests {
 
     private func put(_ descriptor: Int32, _ text: String) { TestFile.put(descriptor, Array(text.utf8)) }
 
-    @Test func `an ended writer is known only by its process id`() throws {
+    @Test func `an exited writer is known only by its process ID`() throws {
         try withTempTree { tree in
             let recorder = try WriterRecorder(isUnlimited: true, isReading: false)
             TestFile.makeDirectory(tree.path("in"))
@@ -96,7 +96,7 @@ struct WriterRecorderTests {
     @Test func `changes outside are not recorded, and those in a new or moved-in directory are`() throws {
         try withTempTree { tree in
             let recorder = try WriterRecorder(isUnlimited: true, isReading: false)
-            for folder in ["in", "out/deep"] { TestFile.makeDirectory(tree.path(folder)) }
+            for directory in ["in", "out/deep"] { TestFile.makeDirectory(tree.path(directory)) }
             Self.enter(tree.path("in"), recorder)
             let path = tree.path("out/deep/a")
             TestFile.write(path, "x")

@@ -33,7 +33,7 @@ struct WriterTableTests {
         #expect(table.lastDeed(in: [Self.directory(1), Self.directory(2)])?.process?.pid == 4)
     }
 
-    @Test func `an ended process is identified by what it was at an earlier change of the name`() {
+    @Test func `an exited process is identified by its state at an earlier change of the name`() {
         var table = WriterTable()
         let name = Array("a".utf8)
         table.record(.content, to: name, in: Self.directory(1), by: Self.process(1), at: Self.time(1))
@@ -48,7 +48,7 @@ struct WriterTableTests {
 
     @Test func `the oldest entries are dropped first, and a new change renews an entry`() {
         var table = WriterTable(limit: 3)
-        func note(_ name: String) {
+        func record(_ name: String) {
             table.record(.content, to: Array(name.utf8), in: Self.directory(1), by: Self.process(1), at: Self.time(1))
         }
         func names() -> String {
@@ -56,14 +56,14 @@ struct WriterTableTests {
                 table.deed(.content, to: Array($0.utf8), in: Self.directory(1)) != nil
             }.joined()
         }
-        for name in ["a", "b", "c", "a"] { note(name) }
+        for name in ["a", "b", "c", "a"] { record(name) }
         // The entry of the first `a` was the oldest.
         #expect(names() == "abc")
-        note("d")
+        record("d")
         #expect(names() == "acd")
-        note("e")
+        record("e")
         #expect(names() == "ade")
-        for name in ["f", "f", "f", "f"] { note(name) }
+        for name in ["f", "f", "f", "f"] { record(name) }
         #expect(names() == "f")
         #expect(table.count == 1)
     }

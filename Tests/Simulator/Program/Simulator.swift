@@ -81,15 +81,15 @@ struct Simulator {
             operations += run.steps.count
             digest = digest &* 0x100_0000_01B3 ^ run.digest
             let isKnown = known.contains(run.seed)
-            guard let fault = run.fault ?? (isKnown ? "seed \(run.seed) is known to fail, but passes" : nil),
-                !isKnown || run.fault == nil
+            guard let failure = run.failure ?? (isKnown ? "seed \(run.seed) is known to fail, but passes" : nil),
+                !isKnown || run.failure == nil
             else { continue }
             if !keepsGoing {
                 print("after \(done) runs, \(clock.now - start):")
                 return report(run)
             }
-            let kind = RandomRun.kind(of: fault)
-            if kinds[kind] == nil { print("after \(done) runs, \(clock.now - start): seed \(run.seed): \(fault)") }
+            let kind = RandomRun.kind(of: failure)
+            if kinds[kind] == nil { print("after \(done) runs, \(clock.now - start): seed \(run.seed): \(failure)") }
             kinds[kind, default: []].append(run.seed)
         }
         let duration = clock.now - start
@@ -104,11 +104,11 @@ struct Simulator {
     }
 
     private func report(_ run: RandomRun) -> Int32 {
-        guard let fault = run.fault else {
+        guard let failure = run.failure else {
             print("seed \(run.seed) passes")
             return 0
         }
-        print("seed \(run.seed): \(fault)")
+        print("seed \(run.seed): \(failure)")
         for rule in run.rules { print("  \(rule)") }
         if run.delays { print("  with delays") }
         if !run.hasBirth { print("  without birth times") }
@@ -129,12 +129,12 @@ struct Simulator {
         for scripted in cases {
             var trace: (@Sendable (String) -> Void)?
             if isVerbose { trace = { print("    \($0)") } }
-            if let fault = core == .engine
+            if let failure = core == .engine
                 ? scripted.run(trace: trace)
                 : scripted.runLedger(omitting: omitted, trace: trace)
             {
                 failures += 1
-                print("\(scripted.name): \(fault)")
+                print("\(scripted.name): \(failure)")
             }
         }
         print("\(cases.count) cases, \(failures) failures")

@@ -15,7 +15,7 @@ package protocol CoreRun: AnyObject {
     var world: World { get }
     var rules: [SimulatedRule] { get }
     /// The first error; nil if there is none.
-    var fault: String? { get }
+    var failure: String? { get }
     /// Everything that actions received and did.
     var history: [String] { get }
     /// The stage of each started action, and its path.

@@ -10,7 +10,7 @@ extension SimulatedRun {
     /// sum of the events whose actions have succeeded. A path on which ledger and disk differ is still being processed.
     ///
     /// - Returns: The error; nil if there is none.
-    func invariantFault() -> String? {
+    func invariantFailure() -> String? {
         guard isRunning else { return nil }
         for (index, rule) in rules.enumerated() where rule.isPlain && (index == 0 || !rules[0].stops) {
             let present = files(of: loaded[index])
@@ -22,7 +22,7 @@ extension SimulatedRun {
                 if !Snapshot.areSame(ledger[path], received[path]) {
                     return "\(name): the ledger is not what the action has received"
                 }
-                if !Snapshot.areSame(ledger[path], present[path]), !isOnItsWay(path, rule.name) {
+                if !Snapshot.areSame(ledger[path], present[path]), !isPending(path, rule.name) {
                     return "\(name) differs from the ledger, and nothing waits for it"
                 }
             }
@@ -31,7 +31,7 @@ extension SimulatedRun {
     }
 
     /// Whether something about a path is still to be read, listed, settled or done.
-    private func isOnItsWay(_ path: PathBytes, _ rule: String) -> Bool {
+    private func isPending(_ path: PathBytes, _ rule: String) -> Bool {
         world.waitingEvents > 0 || watcher?.hasWork == true || hasUnreadHints || isSettling(path)
             || program?.hasPending(rule, path) == true
             || activities.contains { $0.stage == .leased }

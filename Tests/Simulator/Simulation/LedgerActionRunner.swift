@@ -1,7 +1,5 @@
 import FileEvents
-import Globbing
 import Reconciling
-import Settling
 import System
 
 /// The actions of a run of the reconciler, with the mirrors that they maintain.
@@ -60,7 +58,7 @@ final class LedgerActionRunner {
         for view in views.indices
         where program.reconciler?.shared.active.contains(view) == program.reconciler?.views[view].isIdle {
             program.record(
-                fault: "\(rules[view].name): the view is active without work, or has work and is not active")
+                failure: "\(rules[view].name): the view is active without work, or has work and is not active")
         }
         program.reconciler?.shared.dueChanges = [:]
         for report in program.reconciler?.shared.reports ?? [] {
@@ -86,10 +84,8 @@ final class LedgerActionRunner {
     // MARK: Actions
 
     func offer(_ activity: Activity) -> Offer? {
-        let view = activity.view
-        let offers =
-            activity.isFrozen ? program.mirrors[view].frozen : program.reconciler?.views[view].sortedOffers ?? []
-        return offers.first { $0.number == activity.offer }
+        if activity.isFrozen { return program.mirrors[activity.view].frozen.first { $0.number == activity.offer } }
+        return program.reconciler?.views[activity.view].sortedOffers.first { $0.number == activity.offer }
     }
 
     func index(_ stage: ActionStage, _ path: PathBytes?) -> Int? {
@@ -104,11 +100,10 @@ final class LedgerActionRunner {
                 let candidate = program.reconciler?.views[view].nextCandidate(at: now)
             {
                 guard path == nil || candidate.event.path == path else {
-                    program.reconciler?.views[candidate.view].hold(
-                        candidate, for: .init("only"), until: now + .milliseconds(1))
+                    program.reconciler?.views[view].hold(candidate, for: .init("only"), until: now + .milliseconds(1))
                     continue
                 }
-                guard let offer = program.reconciler?.views[candidate.view].lease(candidate) else { continue }
+                guard let offer = program.reconciler?.views[view].lease(candidate) else { continue }
                 program.trace?(
                     "  lease \(offer.number) \(offer.event.kind) \(world.name(of: offer.path)) attempt \(offer.attempt)"
                 )
@@ -117,7 +112,7 @@ final class LedgerActionRunner {
                 program.reconciler?.views[view].update(offer.number) { [self] in
                     $0.mayRemoveInput = step(view, $0) == .take
                 }
-                if program.fault == nil { program.fault = LedgerCheck(self).wrong(view, offer) }
+                if program.failure == nil { program.failure = LedgerCheck(self).wrong(view, offer) }
                 program.mirrors[view].named.formUnion(offer.paths)
             }
         }
@@ -129,11 +124,9 @@ final class LedgerActionRunner {
 
     func begin(_ index: Int) {
         let activity = activities[index]
-        if activity.isFrozen {
+        if activity.isFrozen || start(activity) {
             activities[index].stage = .started
-        } else if start(activity) {
-            activities[index].stage = .started
-            if rules[activity.view].isRemote {
+            if !activity.isFrozen, rules[activity.view].isRemote {
                 program.reconciler?.views[activity.view].update(activity.offer) { $0.isSent = true }
             }
         } else {
@@ -196,7 +189,7 @@ final class LedgerActionRunner {
             if let from = event.from { program.mirrors[view].trees[from] = nil }
             program.mirrors[view].trees[path] = event.kind == .deleted ? nil : world.tree(path)
         }
-        if rules[view].follows { program.record(fault: program.mirrors[view].recordText(offer, in: world)) }
+        if rules[view].follows { program.record(failure: program.mirrors[view].recordText(offer, in: world)) }
         let content = world.content(path)
         switch event.kind {
         case .deleted: program.mirrors[view].contents[path] = nil
@@ -327,7 +320,7 @@ final class LedgerActionRunner {
             var row = Offer(number: Self.firstRow + rows, event: event)
             row.isUncertain = isUncertain
             if !views[view].mask.takes(event.kind, changed: event.changed) {
-                program.record(fault: "\(event.kind) \(world.name(of: event.path)) is not in the mask")
+                program.record(failure: "\(event.kind) \(world.name(of: event.path)) is not in the mask")
             }
             if event.kind.isDifference {
                 recordSuccess(view, row)
@@ -390,8 +383,7 @@ final class LedgerActionRunner {
 
     /// Stops the actions whose files have changed.
     func stopOvertaken() {
-        let overtaken = program.reconciler?.shared.overtaken ?? []
-        guard !overtaken.isEmpty else { return }
+        guard let overtaken = program.reconciler?.shared.overtaken, !overtaken.isEmpty else { return }
         program.reconciler?.shared.overtaken = []
         for (view, number) in overtaken {
             program.trace?("  stop \(number)")

@@ -3,7 +3,7 @@ import Globbing
 import Reconciling
 import System
 
-/// The checks of a run of the reconciler: between two steps, at each lease, and at rest.
+/// The checks of a run of the reconciler: between two steps, at each lease, and when all work is done.
 struct LedgerCheck {
     let runner: LedgerActionRunner
 
@@ -18,7 +18,7 @@ struct LedgerCheck {
     /// Checks between two steps that the ledger equals the sum of the events whose actions have finished.
     ///
     /// Every difference from the disk must still be in progress.
-    func invariantFault() -> String? {
+    func invariantFailure() -> String? {
         guard program.reconciler != nil else { return nil }
         for view in views.indices where rules[view].isPlain && !rules[view].isRemote {
             let present = files(of: view)
@@ -33,10 +33,10 @@ struct LedgerCheck {
                     return "\(name): the ledger is not what the action has received"
                 }
                 if let file = present[path], file.links > 1 || runner.changedByName.contains(file.identity) { continue }
-                let isOnItsWay =
+                let isPending =
                     world.waitingEvents > 0 || world.isLosing || program.watcher?.hasWork == true || program.hasUnread
                     || program.reconciler?.isSettling(path) == true || program.reconciler?.isDue(path) == true
-                if !Snapshot.areSame(handled, present[path]), !isOnItsWay {
+                if !Snapshot.areSame(handled, present[path]), !isPending {
                     return "\(name) differs from the ledger, and nothing waits for it"
                 }
             }
@@ -85,7 +85,7 @@ struct LedgerCheck {
 
     func verdict() -> String? {
         for view in views.indices {
-            if let fault = verdict(of: view) { return rules.count == 1 ? fault : "\(rules[view].name): \(fault)" }
+            if let failure = verdict(of: view) { return rules.count == 1 ? failure : "\(rules[view].name): \(failure)" }
         }
         return nil
     }

@@ -2,7 +2,6 @@ import FileEvents
 import Pipeline
 import Reconciling
 import Rules
-import Settling
 import System
 import Watching
 
@@ -25,7 +24,7 @@ final class LedgerProgram {
     /// The highest number of an offer that was leased.
     var lastOffer: UInt64 = 0
     var history: [String] = []
-    var fault: String?
+    var failure: String?
     var trace: (@Sendable (String) -> Void)?
 
     /// Creates a world without files.
@@ -106,7 +105,7 @@ final class LedgerProgram {
     }
 
     /// Fails with the first error.
-    func record(fault: String?) { self.fault = self.fault ?? fault }
+    func record(failure: String?) { self.failure = self.failure ?? failure }
 
     func prefix(_ view: Int) -> String { view == 0 ? "" : "\(rules[view].name): " }
 

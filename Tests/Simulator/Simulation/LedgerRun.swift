@@ -3,7 +3,6 @@ import Globbing
 import Pipeline
 package import Reconciling
 import Rules
-import Settling
 package import System
 import Watching
 
@@ -38,7 +37,7 @@ package final class LedgerRun: CoreRun {
     private var watcher: SimulatedWatcher? { program.watcher }
     private var now: ContinuousClock.Instant { program.now }
     package var history: [String] { program.history }
-    package var fault: String? { program.fault }
+    package var failure: String? { program.failure }
     package var trace: (@Sendable (String) -> Void)? {
         get { program.trace }
         set { program.trace = newValue }
@@ -69,7 +68,7 @@ package final class LedgerRun: CoreRun {
     }
 
     package func checkInvariant() {
-        if fault == nil, program.omitted == nil { program.fault = LedgerCheck(runner).invariantFault() }
+        if failure == nil, program.omitted == nil { program.failure = LedgerCheck(runner).invariantFailure() }
     }
 
     // MARK: Steps
@@ -131,7 +130,7 @@ package final class LedgerRun: CoreRun {
             fails = step == .failing
             let problem = rest()
             fails = nil
-            program.record(fault: problem)
+            program.record(failure: problem)
         }
         return true
     }
@@ -242,13 +241,13 @@ package final class LedgerRun: CoreRun {
 
     /// Performs the steps and all remaining work, and checks the result.
     package func run(_ steps: [Step]) -> String? {
-        for step in steps where fault == nil {
-            if !take(step), step.isOfAction, isStrict { program.fault = "nothing to \(step)" }
+        for step in steps where failure == nil {
+            if !take(step), step.isOfAction, isStrict { program.failure = "nothing to \(step)" }
             checkInvariant()
         }
         take(.rest)
-        program.record(fault: fault ?? LedgerCheck(runner).verdict())
-        return fault
+        program.record(failure: failure ?? LedgerCheck(runner).verdict())
+        return failure
     }
 
     // MARK: Queries and rules

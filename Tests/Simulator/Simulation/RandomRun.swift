@@ -14,7 +14,7 @@ package struct RandomRun {
     /// The performed steps, which repeat the run.
     package private(set) var steps: [Step] = []
     /// The error; nil if there is none.
-    package private(set) var fault: String?
+    package private(set) var failure: String?
 
     /// A digest of everything that actions received and did.
     package private(set) var digest: UInt64 = 0xCBF2_9CE4_8422_2325
@@ -66,14 +66,14 @@ package struct RandomRun {
         if case .ledger = core { simplify() }
         let run = makeRun()
         for _ in 0..<count {
-            guard run.fault == nil else { break }
+            guard run.failure == nil else { break }
             let step = next(run)
             if run.take(step) {
                 steps.append(step)
                 run.checkInvariant()
             }
         }
-        fault = run.run([])
+        failure = run.run([])
         for byte in run.history.joined(separator: "\n").utf8 {
             digest = (digest ^ UInt64(byte)) &* 0x100_0000_01B3
         }
@@ -276,8 +276,8 @@ package struct RandomRun {
     ///
     /// - Returns: The necessary steps.
     package func shrunk() -> [Step] {
-        guard let fault else { return [] }
-        let kind = Self.kind(of: fault)
+        guard let failure else { return [] }
+        let kind = Self.kind(of: failure)
         var steps = steps
         func fails(_ steps: [Step]) -> Bool {
             let run = makeRun()
@@ -304,9 +304,9 @@ package struct RandomRun {
     }
 
     /// Returns an error without its names and numbers, which identifies its kind.
-    package static func kind(of fault: String) -> String {
+    package static func kind(of failure: String) -> String {
         String(
-            fault.split(separator: " ").filter { !$0.contains { $0.isNumber || "/:".contains($0) } && $0.count > 1 }
+            failure.split(separator: " ").filter { !$0.contains { $0.isNumber || "/:".contains($0) } && $0.count > 1 }
                 .joined(separator: " ").prefix(40))
     }
 }

@@ -30,7 +30,7 @@ struct RunRecord {
     var mirrors: [Mirror]
     /// Everything received and done, in order.
     var history: [String] = []
-    var fault: String?
+    var failure: String?
     var failed: [JobID] = []
     /// The failed jobs that were retried manually.
     var retried: Set<JobID> = []
@@ -204,7 +204,7 @@ struct RunRecord {
             let isDoubtful = mirrors[index].isForgiven || !mirrors[index].untracked.isDisjoint(with: event.paths)
             let isRepeated = job.isInterrupted || job.attempt > 1 || retried.contains(job.id)
             let problem = mirrors[index].texts.record(event, isDoubtful: isDoubtful, isRepeated: isRepeated, in: world)
-            fault = fault ?? problem
+            failure = failure ?? problem
         }
         if run.rules[index].isTree {
             let held = event.from.flatMap { mirrors[index].trees.removeValue(forKey: $0) }

@@ -1,6 +1,5 @@
 import FileEvents
 package import Reconciling
-import Rules
 
 /// A run of given steps, and the events that the action must receive.
 package struct ScriptedCase: Sendable, CustomStringConvertible {
@@ -73,8 +72,8 @@ package struct ScriptedCase: Sendable, CustomStringConvertible {
     package func run(trace: (@Sendable (String) -> Void)? = nil) -> String? {
         let run = SimulatedRun(rules, hasBirth: hasBirth, foldsCase: foldsCase)
         run.trace = trace
-        let fault = run.run(Step.script(steps))
-        return compare(run, fault, with: [expected, expectedOfLedger].compactMap(\.self))
+        let failure = run.run(Step.script(steps))
+        return compare(run, failure, with: [expected, expectedOfLedger].compactMap(\.self))
     }
 
     /// Runs the case with the reconciler of `Sources/Pipeline`.
@@ -86,16 +85,16 @@ package struct ScriptedCase: Sendable, CustomStringConvertible {
         let run = LedgerRun(rules, hasBirth: hasBirth, foldsCase: foldsCase, omitting: rule)
         run.trace = trace
         run.isStrict = rule != nil
-        let fault = run.run(Step.script(steps))
-        return compare(run, fault, with: [expectedOfLedger ?? expected])
+        let failure = run.run(Step.script(steps))
+        return compare(run, failure, with: [expectedOfLedger ?? expected])
     }
 
     /// Returns the error of a run whose history must be one of the given ones.
-    private func compare(_ run: some CoreRun, _ fault: String?, with allowed: [String]) -> String? {
+    private func compare(_ run: some CoreRun, _ failure: String?, with allowed: [String]) -> String? {
         let given = Self.byPath(run.history)
         let isAllowed = allowed.contains { given == Self.byPath($0.split(separator: ",").map(Self.trimmed)) }
-        if isAllowed { return fault }
-        let suffix = fault.map { "; \($0)" } ?? ""
+        if isAllowed { return failure }
+        let suffix = failure.map { "; \($0)" } ?? ""
         return "given: \(run.history.joined(separator: ", ")); expected: \(allowed[0])\(suffix)"
     }
 

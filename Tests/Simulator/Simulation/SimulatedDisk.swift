@@ -2,7 +2,6 @@ import Glibc
 import Synchronization
 package import System
 import TestKit
-import Watching
 
 /// The program's view of the files of the world.
 extension World: FileSystem {

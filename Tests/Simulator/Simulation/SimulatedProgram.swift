@@ -3,7 +3,6 @@ import Logging
 import Pipeline
 import Reconciling
 import Rules
-import Settling
 import Storage
 import System
 import Watching

@@ -2,7 +2,6 @@ package import FileEvents
 import Globbing
 package import Rules
 import System
-import Watching
 
 /// The effect of one step of a simulated action.
 package enum Behaviour: String, Sendable, Hashable {

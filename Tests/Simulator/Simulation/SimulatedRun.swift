@@ -4,7 +4,6 @@ import Logging
 import Pipeline
 import PluginProtocol
 import Rules
-import Settling
 import Storage
 import Synchronization
 package import System
@@ -59,7 +58,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         settle()
     }
 
-    package var fault: String? { record.fault }
+    package var failure: String? { record.failure }
     /// Does nothing: ``take(_:)`` checks the invariant if configured.
     package func checkInvariant() {}
     package var history: [String] { record.history }
@@ -122,7 +121,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         trace?(step.description)
         // The change happens in this step or later.
         if let operation = world.race { record(operation) }
-        defer { if checksInvariant { record.fault = record.fault ?? invariantFault() } }
+        defer { if checksInvariant { record.failure = record.failure ?? invariantFailure() } }
         switch step {
         case .world(let operation, let isHintLost):
             record(operation)
@@ -172,7 +171,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             fails = step == .failing
             let problem = rest()
             fails = false
-            record.fault = record.fault ?? problem
+            record.failure = record.failure ?? problem
         }
         return true
     }
@@ -275,11 +274,11 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     ///
     /// - Returns: The error; nil if there is none.
     package func run(_ steps: [Step]) -> String? {
-        for step in steps where record.fault == nil { take(step) }
+        for step in steps where record.failure == nil { take(step) }
         take(.rest)
-        let fault = record.fault ?? verdict()
+        let failure = record.failure ?? verdict()
         end()
-        return fault
+        return failure
     }
 
     /// Stops all threads of the run.
@@ -328,8 +327,8 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         activity.action = action
         activity.invocations = invocations
         activity.hasEffect = false
-        for invocation in invocations where record.fault == nil {
-            record.fault =
+        for invocation in invocations where record.failure == nil {
+            record.failure =
                 record.checkDeletion(invocation.job, self) ?? record.checkOnce(invocation.job, self)
                 ?? record.checkAdmission(invocation.job, with: invocations.map(\.job), self)
         }

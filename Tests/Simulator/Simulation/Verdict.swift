@@ -16,7 +16,9 @@ extension SimulatedRun {
             return "a file was taken, and is not noted"
         }
         for index in rules.indices {
-            if let fault = verdict(of: index) { return rules.count == 1 ? fault : "\(rules[index].name): \(fault)" }
+            if let failure = verdict(of: index) {
+                return rules.count == 1 ? failure : "\(rules[index].name): \(failure)"
+            }
         }
         return nil
     }
@@ -78,7 +80,7 @@ extension SimulatedRun {
         let wanted = wanted(present, index)
         for (path, snapshot) in present.sorted(by: { $0.key < $1.key }) {
             let names = present.values.count { $0.identity == snapshot.identity }
-            if let fault = verdict(of: index, path, snapshot, names: names, wanted: wanted) { return fault }
+            if let failure = verdict(of: index, path, snapshot, names: names, wanted: wanted) { return failure }
         }
         var ghosts: [PathBytes] = []
         program?.visit(rule.name, inside: world.base) { path, _ in if present[path] == nil { ghosts.append(path) }

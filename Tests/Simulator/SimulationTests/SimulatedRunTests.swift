@@ -123,7 +123,7 @@ import Testing
 struct SimulatedRunTests {
     private static let processes = Blocking(atMost: 2)
 
-    @Test(arguments: [1, 1001]) func `at rest the actions know the state of all files`(_ first: Int) async throws {
+    @Test(arguments: [1, 1001]) func `when idle, the actions know the state of all files`(_ first: Int) async throws {
         try await Self.processes.run {
             let (status, output) = Self.simulate(["--first", "\(first)", "--runs", "1000", "--keep-going"])
             #expect(status == 0, "\(output)")

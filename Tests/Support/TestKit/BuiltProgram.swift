@@ -83,8 +83,8 @@ package final class RunningProgram {
         }
     }
 
-    package var output: String { String(decoding: TestFile.read(outputPath) ?? [], as: UTF8.self) }
-    package var error: String { String(decoding: TestFile.read(errorPath) ?? [], as: UTF8.self) }
+    package var output: String { TestFile.text(outputPath) ?? "" }
+    package var error: String { TestFile.text(errorPath) ?? "" }
 
     /// The complete lines of standard output so far.
     package var lines: [String] {
@@ -134,6 +134,12 @@ package final class RunningProgram {
     /// Returns nil if it does not exit in time.
     package func wait(within limit: Duration = .seconds(120)) -> Int32? {
         Deadline.poll(within: limit) { exitStatus() }
+    }
+
+    /// Waits for the program to exit and returns its exit status and its output.
+    package func result() -> (status: Int32?, output: String, error: String) {
+        let status = wait()
+        return (status, output, error)
     }
 
     /// Starts a process that repeatedly renames each directory, puts a symbolic link in its place and renames it back,

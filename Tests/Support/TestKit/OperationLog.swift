@@ -33,7 +33,7 @@ package struct OperationLog {
     package init(_ directory: PathBytes) {
         var entries: [Entry] = []
         for name in TestFile.names(in: directory) where name.suffix(4).elementsEqual(".out".utf8) {
-            let text = String(decoding: TestFile.read(directory.appending(name)) ?? [], as: UTF8.self)
+            let text = TestFile.text(directory.appending(name)) ?? ""
             for line in text.split(separator: "\n") {
                 let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
                 guard fields.count >= 5, let start = Int64(fields[0]), let end = Int64(fields[1]) else { continue }

@@ -282,12 +282,12 @@ package final class ScenarioRunner {
         case "file":
             let target = path(line, 2)
             guard Deadline.wait(until: { TestFile.read(target) == line.words[4] }) else {
-                let content = TestFile.read(target).map { String(decoding: $0, as: UTF8.self) }
+                let content = TestFile.text(target)
                 throw Failure(description: "\(line.text(2)) contains \(content.debugDescription)")
             }
         case "text":
             let target = path(line, 2)
-            func text() -> String { String(decoding: TestFile.read(target) ?? [], as: UTF8.self) }
+            func text() -> String { TestFile.text(target) ?? "" }
             guard Deadline.wait(until: { text().contains(line.text(3)) }) else {
                 throw Failure(description: "\(line.text(2)) contains \(text().debugDescription)")
             }

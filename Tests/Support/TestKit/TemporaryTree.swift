@@ -84,6 +84,9 @@ package enum TestFile {
         }
     }
 
+    /// Returns the content as a string; nil if the file does not exist or can't be read.
+    package static func text(_ path: PathBytes) -> String? { read(path).map { String(decoding: $0, as: UTF8.self) } }
+
     package static func exists(_ path: PathBytes) -> Bool {
         var status = stat()
         return path.withCString { lstat($0, &status) } == 0
@@ -102,6 +105,17 @@ package enum TestFile {
             if name != [.dot], name != [.dot, .dot] { names.append(name) }
         }
         return names.sorted { $0.lexicographicallyPrecedes($1) }
+    }
+
+    /// Returns the inode, the modification time and a hash of the content of each file in a directory.
+    package static func states(in directory: PathBytes) -> [[UInt8]: String] {
+        var states: [[UInt8]: String] = [:]
+        for name in names(in: directory) {
+            var status = stat()
+            _ = directory.appending(name).withCString { lstat($0, &status) }
+            states[name] = "\(status.st_ino) \(status.st_mtim) \((read(directory.appending(name)) ?? []).hashValue)"
+        }
+        return states
     }
 
     package static func removeTree(_ path: PathBytes) {

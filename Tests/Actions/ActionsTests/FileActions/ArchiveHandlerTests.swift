@@ -35,8 +35,8 @@ struct ArchiveHandlerTests {
             #expect(file.outputs == [tree.path("out/b.\(ending)")])
             #expect(file.message == "1 file packed into \(tree.root)/out/b.\(ending)")
             #expect(content(of: tree.path("out/b.\(ending)"), in: tree.root) == ["sub/b.txt: bb"])
-            let folder = rule.run("sub", ["to": .string("out/all.\(ending)"), "name": "top/${name}"])
-            #expect(folder.values == ["files": 3, "bytes": 3])
+            let outcome = rule.run("sub", ["to": .string("out/all.\(ending)"), "name": "top/${name}"])
+            #expect(outcome.values == ["files": 3, "bytes": 3])
             #expect(
                 content(of: tree.path("out/all.\(ending)"), in: tree.root)
                     == [
@@ -120,7 +120,7 @@ struct ArchiveHandlerTests {
             let outcome = back.run("set.\(ending)", ["to": "back"])
             #expect(outcome.ending == .succeeded, "\(outcome.message)")
             #expect(TestFile.names(in: tree.path("back/set")) == TestFile.names(in: rule.path("set")))
-            let there = try facts(tree.path("back/set/program"))
+            let there = try metadata(tree.path("back/set/program"))
             #expect(there.mode == 0o751)
             #expect(there.modified.seconds == 1_234_567_890)
         }
@@ -208,7 +208,7 @@ struct ArchiveHandlerTests {
     ]
 
     @Test(arguments: conflicts)
-    func `files before, archive, files after`(row: ContentRow) { row.play(ArchiveHandler(trash: Trash(home: nil))) }
+    func `an archive action leaves these files`(row: ContentRow) { row.play(ArchiveHandler(trash: Trash(home: nil))) }
 
     @Test func `a second attempt finds the archive of the first one`() {
         withTempTree { tree in

@@ -21,7 +21,7 @@ struct BuiltInFileTests {
             _ = source.withCString { utimensat(AT_FDCWD, $0, &times, 0) }
             let outcome = BuiltInRun(kind.handler)(source, ["to": target.path.appending("a.txt")])
             #expect(outcome.ending == .succeeded, "\(outcome.message)")
-            let there = try facts(target.path.appending("a.txt"))
+            let there = try metadata(target.path.appending("a.txt"))
             #expect(there.mode == 0o640)
             #expect(there.modified == Timestamp(seconds: 1_234_567_890, nanoseconds: 123_456_789))
         }
@@ -33,7 +33,7 @@ struct BuiltInFileTests {
             TestFile.write(tree.path("in/a"), "program")
             _ = tree.path("in/a").withCString { chmod($0, 0o6755) }
             #expect(BuiltInRun(CopyHandler())(tree.path("in/a"), ["to": tree.path("out/a")]).ending == .succeeded)
-            let copy = try facts(tree.path("out/a"))
+            let copy = try metadata(tree.path("out/a"))
             #expect(copy.mode == 0o755)
         }
     }
@@ -55,7 +55,7 @@ struct BuiltInFileTests {
                 make("in/a")
                 let outcome = BuiltInRun(MoveHandler())(tree.path("in/a"), ["to": other.root.appending("a")])
                 #expect(outcome.ending == .succeeded)
-                let retained = try facts(other.root.appending("a"))
+                let retained = try metadata(other.root.appending("a"))
                 #expect(retained.uid == 65534 && retained.gid == 65534 && retained.mode == 0o4755)
 
                 // Another user may read and remove it, but cannot give it back to its owner.
@@ -67,7 +67,7 @@ struct BuiltInFileTests {
                 let poor = BuiltInRun(MoveHandler())(tree.path("in/b"), ["to": other.root.appending("b")])
                 try #require(seteuid(0) == 0)
                 #expect(poor.ending == .succeeded, "\(poor.message)")
-                let given = try facts(other.root.appending("b"))
+                let given = try metadata(other.root.appending("b"))
                 #expect(given.uid == 65533 && given.mode == 0o755)
             }
         }
@@ -197,7 +197,7 @@ struct BuiltInFileTests {
             TestFile.write(tree.path("in/a.txt"), "new")
             if isOccupied { TestFile.write(tree.path("out/a.txt"), "of somebody else") }
             var run = BuiltInRun(kind.handler)
-            run.snapshot = try facts(tree.path("in/a.txt"))
+            run.snapshot = try metadata(tree.path("in/a.txt"))
             let first = run(tree.path("in/a.txt"), ["to": tree.path("out/")])
             let after = listing(tree.root)
             run.attempt = 2
@@ -216,7 +216,7 @@ struct BuiltInFileTests {
             TestFile.write(tree.path("in/a.txt"), "first")
             if isOccupied { TestFile.write(tree.path("out/a.txt"), "of somebody else") }
             var run = BuiltInRun(MoveHandler())
-            run.snapshot = try facts(tree.path("in/a.txt"))
+            run.snapshot = try metadata(tree.path("in/a.txt"))
             let templates = ["to": Template(literal: tree.path("out/").description)]
             var invocation = run.invocation(tree.path("in/a.txt"), templates: templates)
             #expect(!MoveHandler().isDone(invocation))
@@ -238,7 +238,7 @@ struct BuiltInFileTests {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a.txt"), "first")
             var run = BuiltInRun(RenameHandler())
-            run.snapshot = try facts(tree.path("in/a.txt"))
+            run.snapshot = try metadata(tree.path("in/a.txt"))
             var invocation = run.invocation(tree.path("in/a.txt"), templates: ["name": Template(literal: "b.txt")])
             let first = RenameHandler().run(invocation)
             TestFile.write(tree.path("in/a.txt"), "a later one")
@@ -327,7 +327,7 @@ struct BuiltInFileTests {
                     let temporary = source.parent.appending(".t")
                     TestFile.write(temporary, "second \(round)")
                     _ = temporary.withCString { from in source.withCString { rename(from, $0) } }
-                    let hasArrived = eventually(within: .seconds(60)) {
+                    let hasArrived = Deadline.wait(within: .seconds(60)) {
                         listing(out).contains { $0.hasSuffix(": second \(round)") }
                     }
                     if !hasArrived { lost.change { $0.append(round) } }
@@ -361,14 +361,14 @@ struct BuiltInFileTests {
             }
             while !isOver.value {
                 for name in TestFile.names(in: out) {
-                    guard let facts = try? facts(out.appending(name)), facts.size < size else { continue }
+                    guard let metadata = try? metadata(out.appending(name)), metadata.size < size else { continue }
                     partial.change { $0.insert(PathBytes(name).description) }
                 }
             }
         }
         #expect(partial.value == [])
         #expect(TestFile.names(in: out) == [Array("a".utf8)])
-        #expect(try facts(out.appending("a")).mode == 0o644)
+        #expect(try metadata(out.appending("a")).mode == 0o644)
     }
 
     // MARK: Log

@@ -96,7 +96,7 @@ struct ChecksumHandlerTests {
     ]
 
     @Test(arguments: rows)
-    func `files before, checksum, files after`(row: ContentRow) { row.play(ChecksumHandler()) }
+    func `a checksum action leaves these files`(row: ContentRow) { row.play(ChecksumHandler()) }
 
     static let tools = [
         ("sha256", "sha256sum"), ("sha512", "sha512sum"), ("sha1", "sha1sum"), ("md5", "md5sum"), ("b2", "b2sum"),

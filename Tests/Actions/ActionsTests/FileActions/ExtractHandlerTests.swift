@@ -1,6 +1,7 @@
 import ActionAPI
 import FileActions
 import Glibc
+import JSON
 import PluginProtocol
 import Rules
 import System
@@ -44,7 +45,7 @@ struct ExtractHandlerTests {
         }
     }
 
-    @Test func `undo keeps what was unpacked from an archive that no longer exists`() throws {
+    @Test func `undo leaves the files of an archive that no longer exists`() throws {
         try withTempTree { tree in
             let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             ArchiveMaker.make("tar('in/a.tar', file('one'))", in: tree.root)
@@ -82,11 +83,11 @@ struct ExtractHandlerTests {
             #expect(outcome.message == "5 entries unpacked into \(tree.root)/out/x")
             #expect(outcome.outputs == [tree.path("out/x")])
             #expect(listing(tree.path("out")) == ["x/a: a", "x/empty/", "x/sub/b: bb", "x/sub/link -> ../a"])
-            let file = try facts(tree.path("out/x/a"))
+            let file = try metadata(tree.path("out/x/a"))
             #expect(file.mode == 0o750)
             #expect(file.modified.seconds == 1_234_567_890)
-            try #expect(facts(tree.path("out/x/sub")).modified.seconds == 1_234_567_890)
-            try #expect(facts(tree.path("out/x")).mode == 0o755)
+            try #expect(metadata(tree.path("out/x/sub")).modified.seconds == 1_234_567_890)
+            try #expect(metadata(tree.path("out/x")).mode == 0o755)
         }
     }
 
@@ -102,7 +103,7 @@ struct ExtractHandlerTests {
             #expect(outcome.ending == .succeeded, "\(outcome.message)")
             #expect(
                 listing(tree.path("out")) == ["a: 1", "c -> a", "d -> a", "e: new", "f: file", "sub/b: 1"])
-            let identities = try ["out/a", "out/sub/b"].map { try facts(tree.path($0)).identity }
+            let identities = try ["out/a", "out/sub/b"].map { try metadata(tree.path($0)).identity }
             #expect(identities[0] == identities[1])
         }
     }
@@ -114,9 +115,9 @@ struct ExtractHandlerTests {
                 #"tar("in/x.tar", folder("d", 0o7000), file("d/a", mode=0o7000), file("w", mode=0o666))"#, in: tree.root
             )
             #expect(rule.run("x.tar", ["to": "out"]).ending == .succeeded)
-            try #expect(facts(tree.path("out/d")).mode == 0o700)
-            try #expect(facts(tree.path("out/d/a")).mode == 0o600)
-            try #expect(facts(tree.path("out/w")).mode == 0o644)
+            try #expect(metadata(tree.path("out/d")).mode == 0o700)
+            try #expect(metadata(tree.path("out/d/a")).mode == 0o600)
+            try #expect(metadata(tree.path("out/w")).mode == 0o644)
         }
     }
 

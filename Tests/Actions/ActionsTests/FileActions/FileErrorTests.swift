@@ -105,7 +105,7 @@ struct FileErrorTests {
     ///
     /// An incomplete copy is never visible, and the new content is never lost.
     @Test(.timeLimit(.minutes(10)), arguments: BuiltInLocationTests.kinds, Change.allCases)
-    func `a source that changes during the copy`(_ kind: BuiltInLocationTests.Kind, _ change: Change) {
+    func `a source that changes during the copy causes no loss`(_ kind: BuiltInLocationTests.Kind, _ change: Change) {
         withTempTree { tree in
             guard let other = OtherFileSystem() else {
                 print("skipped: no second file system")

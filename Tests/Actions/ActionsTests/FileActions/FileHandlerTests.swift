@@ -164,8 +164,8 @@ struct FileHandlerTests {
             #expect(
                 BuiltInRun(LinkHandler())(tree.path("in/a"), ["to": tree.path("out/b"), "kind": "hard"]).ending
                     == .succeeded)
-            let here = try facts(tree.path("in/a"))
-            let there = try facts(tree.path("out/b"))
+            let here = try metadata(tree.path("in/a"))
+            let there = try metadata(tree.path("out/b"))
             #expect(here.identity == there.identity && there.links == 2)
         }
     }
@@ -269,7 +269,7 @@ struct FileHandlerTests {
             TestFile.write(path, "x")
             let run = BuiltInRun(TouchHandler())
             #expect(run(path, ["time": PathBytes(text), "set": "mtime"]).ending == .succeeded)
-            let after = try facts(path)
+            let after = try metadata(path)
             #expect(after.modified == time)
         }
     }
@@ -279,9 +279,9 @@ struct FileHandlerTests {
         try withTempTree { tree in
             let path = tree.path("in/a")
             TestFile.write(path, "x")
-            let before = try facts(path)
+            let before = try metadata(path)
             #expect(BuiltInRun(TouchHandler())(path, ["time": PathBytes(text)]).code == "bad-time")
-            let after = try facts(path)
+            let after = try metadata(path)
             #expect(after == before)
         }
     }
@@ -304,7 +304,7 @@ struct FileHandlerTests {
             let outcome = BuiltInRun(SetPermissionsHandler())(path, ["mode": PathBytes(text)])
             #expect(outcome.ending == .succeeded, "\(outcome.message)")
             #expect(outcome.outputs == [path])
-            let now = try facts(path)
+            let now = try metadata(path)
             #expect(UInt32(now.mode) == after, "\(String(now.mode, radix: 8))")
             #expect(ParameterCheck.problems(in: mode(text), schema: schema).isEmpty)
         }
@@ -334,7 +334,7 @@ struct FileHandlerTests {
             TestFile.write(path, "x")
             let run = BuiltInRun(SetPermissionsHandler())
             #expect(run(path, ["owner": "daemon", "group": "4321", "mode": "4755"]).ending == .succeeded)
-            let now = try facts(path)
+            let now = try metadata(path)
             #expect(now.uid == 1 && now.gid == 4321 && now.mode == 0o4755)
             #expect(run(path, ["owner": "nobody-has-this-name"]).code == "no-such-user")
             #expect(run(path, [:]).ending == .failed)

@@ -4,7 +4,6 @@ import FileEvents
 import Foundation
 import Glibc
 import Globbing
-import PluginProtocol
 import Rules
 import System
 import TestKit
@@ -44,7 +43,7 @@ struct IndexBench {
     }
 
     @discardableResult
-    func tell(_ kind: EventKind, _ name: String, from: String? = nil) -> Outcome {
+    func run(_ kind: EventKind, _ name: String, from: String? = nil) -> Outcome {
         handler.run(invocation(kind, path(name), from: from.map { path($0) }))
     }
 
@@ -56,7 +55,7 @@ struct IndexBench {
     /// Waits until no process can write to the file.
     ///
     /// Other tests start programs: a child inherits each open descriptor until it calls execve(2).
-    func rest(_ name: String) { #expect(Deadline.wait { DiskProbe.writers(of: path(name)) == .nobody }) }
+    func waitForWriters(_ name: String) { #expect(Deadline.wait { DiskProbe.writers(of: path(name)) == .nobody }) }
 
     func names() -> [String]? { entries()?.compactMap { $0["path"] as? String } }
 }

@@ -19,8 +19,8 @@ struct IndexHandlerTests {
             TestFile.write(bench.path("x/a.txt"), "hello")
             var times = [timespec(tv_sec: 5, tv_nsec: 0), timespec(tv_sec: 1_234_567_890, tv_nsec: 500_000_000)]
             _ = bench.path("x/a.txt").withCString { utimensat(AT_FDCWD, $0, &times, 0) }
-            bench.rest("x/a.txt")
-            let outcome = bench.tell(.created, "x/a.txt")
+            bench.waitForWriters("x/a.txt")
+            let outcome = bench.run(.created, "x/a.txt")
             #expect(outcome.ending == .succeeded)
             #expect(outcome.message == "1 file in \(bench.to)")
             #expect(outcome.outputs == [bench.to])
@@ -41,23 +41,23 @@ struct IndexHandlerTests {
             let bench = try IndexBench(tree.root)
             for name in ["b", "a", "c"] {
                 TestFile.write(bench.path(name), name)
-                bench.tell(.created, name)
+                bench.run(.created, name)
             }
             #expect(bench.names() == ["a", "b", "c"])
             TestFile.write(bench.path("b"), "longer")
-            bench.tell(.modified, "b")
+            bench.run(.modified, "b")
             #expect(bench.entries()?.map { $0["size"] as? Int } == [1, 6, 1])
             _ = bench.path("a").withCString { from in bench.path("z").withCString { rename(from, $0) } }
-            bench.tell(.moved, "z", from: "a")
+            bench.run(.moved, "z", from: "a")
             #expect(bench.names() == ["b", "c", "z"])
             _ = bench.path("c").withCString { unlink($0) }
-            bench.tell(.deleted, "c")
+            bench.run(.deleted, "c")
             #expect(bench.names() == ["b", "z"])
             for name in ["b", "z"] {
                 _ = bench.path(name).withCString { unlink($0) }
-                bench.tell(.deleted, name)
+                bench.run(.deleted, name)
             }
-            #expect(TestFile.read(bench.to).map { String(decoding: $0, as: UTF8.self) } == "[]\n")
+            #expect(TestFile.text(bench.to) == "[]\n")
         }
     }
 
@@ -79,14 +79,14 @@ struct IndexHandlerTests {
             // The scan finds some of the files, events report the others.
             make("a", size: 2, time: 30)
             make("d", size: 2, time: 10)
-            bench.tell(.created, "a")
+            bench.run(.created, "a")
             make("c", size: 1, time: 30)
-            bench.tell(.created, "c")
+            bench.run(.created, "c")
             make("b", size: 3, time: 20)
-            bench.tell(.created, "b")
+            bench.run(.created, "b")
             #expect(bench.names() == expected)
             make("b", size: 4, time: 20)
-            bench.tell(.modified, "b")
+            bench.run(.modified, "b")
             #expect(bench.names() == expected)
         }
     }
@@ -113,8 +113,8 @@ struct IndexHandlerTests {
             for to in [bench.path("list.json"), tree.path("link/list.json")] {
                 bench.to = to
                 TestFile.write(bench.path("a"), "x")
-                bench.tell(.created, "a")
-                bench.tell(.created, "list.json")
+                bench.run(.created, "a")
+                bench.run(.created, "list.json")
                 #expect(bench.names() == ["a"])
             }
         }
@@ -126,12 +126,12 @@ struct IndexHandlerTests {
             TestFile.write(bench.path("a"), "x")
             TestFile.write(bench.path("b"), "x")
             let writer = bench.path("b").withCString { open($0, O_WRONLY | O_CLOEXEC) }
-            bench.rest("a")
-            bench.tell(.created, "a")
+            bench.waitForWriters("a")
+            bench.run(.created, "a")
             #expect(bench.entries()?.map { $0["copying"] as? Bool } == [false, true])
             close(writer)
-            bench.rest("b")
-            bench.tell(.modified, "a")
+            bench.waitForWriters("b")
+            bench.run(.modified, "a")
             #expect(bench.entries()?.map { $0["copying"] as? Bool } == [false, false])
         }
     }
@@ -143,10 +143,10 @@ struct IndexHandlerTests {
             bench.filter.depth = 1
             for name in ["a", "x/b", "x/y/c", "skip/d", ".e"] { TestFile.write(bench.path(name), "x") }
             _ = "x".withCString { target in bench.path("link").withCString { symlink(target, $0) } }
-            bench.tell(.created, "a")
+            bench.run(.created, "a")
             #expect(bench.names() == ["a", "x/b"])
             bench.types = Set(FileType.allCases)
-            bench.tell(.created, "a")
+            bench.run(.created, "a")
             #expect(bench.names() == ["a", "link", "x", "x/b", "x/y"])
             #expect(
                 bench.entries()?.map { $0["type"] as? String } == ["file", "symlink", "directory", "file", "directory"])
@@ -157,11 +157,11 @@ struct IndexHandlerTests {
         try withTempTree { tree in
             let bench = try IndexBench(tree.root)
             TestFile.write(bench.path("a"), "x")
-            bench.tell(.created, "a")
+            bench.run(.created, "a")
             _ = bench.to.withCString { chmod($0, 0o604) }
             TestFile.write(bench.path("b"), "x")
-            bench.tell(.created, "b")
-            #expect(try facts(bench.to).mode == 0o604)
+            bench.run(.created, "b")
+            #expect(try metadata(bench.to).mode == 0o604)
         }
     }
 
@@ -192,29 +192,29 @@ struct IndexHandlerTests {
             let names = ["a", "b", "x/a", "x/b", "x/y/c", ".h", "d"]
             func pick() -> String { names.randomElement(using: &generator) ?? "a" }
             for _ in 0..<40 {
-                var told: [Invocation] = []
+                var invocations: [Invocation] = []
                 for _ in 0...Int.random(in: 0...4, using: &generator) {
                     let (name, other) = (pick(), pick())
                     switch Int.random(in: 0..<4, using: &generator) {
                     case 0, 1:
                         let size = Int.random(in: 0...9, using: &generator)
                         TestFile.write(bench.path(name), String(repeating: "x", count: size))
-                        told.append(
+                        invocations.append(
                             bench.invocation(Bool.random(using: &generator) ? .created : .modified, bench.path(name)))
                     case 2:
                         _ = bench.path(name).withCString { unlink($0) }
-                        told.append(bench.invocation(.deleted, bench.path(name)))
+                        invocations.append(bench.invocation(.deleted, bench.path(name)))
                     default:
                         TestFile.makeDirectory(bench.path(other).parent)
                         let error = bench.path(name).withCString { from in
                             bench.path(other).withCString { rename(from, $0) }
                         }
                         if error == 0 {
-                            told.append(bench.invocation(.moved, bench.path(other), from: bench.path(name)))
+                            invocations.append(bench.invocation(.moved, bench.path(other), from: bench.path(name)))
                         }
                     }
                 }
-                told.shuffle(using: &generator)
+                invocations.shuffle(using: &generator)
                 switch Int.random(in: 0..<10, using: &generator) {
                 case 0: _ = bench.to.withCString { unlink($0) }
                 case 1: TestFile.write(bench.to, "[")
@@ -223,18 +223,18 @@ struct IndexHandlerTests {
                     // A failure in between: the directory of the list is a file.
                     TestFile.removeTree(bench.to.parent)
                     TestFile.write(bench.to.parent, "x")
-                    for outcome in bench.handler.run(told) { #expect(outcome.ending == .failed) }
+                    for outcome in bench.handler.run(invocations) { #expect(outcome.ending == .failed) }
                     _ = bench.to.parent.withCString { unlink($0) }
                 default: break
                 }
                 if Bool.random(using: &generator) {
-                    for outcome in bench.handler.run(told) { #expect(outcome.ending == .succeeded) }
+                    for outcome in bench.handler.run(invocations) { #expect(outcome.ending == .succeeded) }
                 } else {
-                    for invocation in told { #expect(bench.handler.run(invocation).ending == .succeeded) }
+                    for invocation in invocations { #expect(bench.handler.run(invocation).ending == .succeeded) }
                 }
-                guard !told.isEmpty else { continue }
+                guard !invocations.isEmpty else { continue }
                 let expected = names.filter { !$0.hasPrefix(".") }.filter { TestFile.exists(bench.path($0)) }
-                let sizes = try expected.map { try facts(bench.path($0)).size }
+                let sizes = try expected.map { try metadata(bench.path($0)).size }
                 #expect(bench.names()?.sorted() == expected.sorted())
                 let listed = Dictionary(
                     (bench.entries() ?? []).map { ($0["path"] as? String ?? "", $0["size"] as? Int ?? -1) }

@@ -16,13 +16,13 @@ struct IndexRebuildTests {
             var bench = try IndexBench(tree.root)
             TestFile.write(bench.path("old"), "x")
             TestFile.write(bench.path("new"), "x")
-            bench.tell(.created, "new")
+            bench.run(.created, "new")
             #expect(bench.names() == ["new", "old"])
             // No event reports the changes between two runs.
             _ = bench.path("old").withCString { unlink($0) }
             TestFile.write(bench.path("meanwhile"), "x")
             bench.handler = IndexHandler()
-            bench.tell(.modified, "new")
+            bench.run(.modified, "new")
             #expect(bench.names() == ["meanwhile", "new"])
         }
     }
@@ -33,7 +33,7 @@ struct IndexRebuildTests {
             let bench = try IndexBench(tree.root)
             TestFile.write(bench.path("a"), "x")
             TestFile.write(bench.path("b"), "x")
-            bench.tell(.created, "a")
+            bench.run(.created, "a")
             switch damage {
             case "delete": _ = bench.to.withCString { unlink($0) }
             case "garbage": TestFile.write(bench.to, "no list")
@@ -42,7 +42,7 @@ struct IndexRebuildTests {
             }
             // The file exists, but no event reports it.
             TestFile.write(bench.path("c"), "x")
-            bench.tell(.modified, "a")
+            bench.run(.modified, "a")
             #expect(bench.names() == ["a", "b", "c"])
         }
     }
@@ -62,7 +62,7 @@ struct IndexRebuildTests {
         try withTempTree { tree in
             let bench = try IndexBench(tree.root)
             TestFile.write(bench.path("a"), "x")
-            bench.tell(.created, "a")
+            bench.run(.created, "a")
             let away = tree.path("away")
             _ = tree.path("in").withCString { from in away.withCString { rename(from, $0) } }
             let gone = bench.handler.run(bench.invocation(.scanEnded, tree.path("in")))
@@ -78,7 +78,7 @@ struct IndexRebuildTests {
             bench.filter.globs.append(try Glob(tree.path("more/*").bytes))
             TestFile.write(bench.path("a"), "x")
             TestFile.write(tree.path("more/a"), "x")
-            bench.tell(.created, "a")
+            bench.run(.created, "a")
             #expect(bench.names() == ["a", "a"])
             #expect(bench.entries()?.map { $0["root"] as? String } == ["\(tree.root)/in", "\(tree.root)/more"])
             TestFile.removeTree(tree.path("more"))
@@ -93,13 +93,13 @@ struct IndexRebuildTests {
             TestFile.write(bench.path("a"), "x")
             TestFile.makeDirectory(tree.path("taken"))
             bench.to = tree.path("taken")
-            #expect(bench.tell(.created, "a").ending == .failed)
+            #expect(bench.run(.created, "a").ending == .failed)
             #expect(TestFile.names(in: tree.root).count == 2, "nothing is left behind")
             bench.to = tree.root.appending(Array("out/".utf8))
-            #expect(bench.tell(.created, "a").message.contains("must name a file"))
+            #expect(bench.run(.created, "a").message.contains("must name a file"))
             bench.to = tree.path("taken")
             TestFile.removeTree(tree.path("taken"))
-            #expect(bench.tell(.created, "a").ending == .succeeded)
+            #expect(bench.run(.created, "a").ending == .succeeded)
             #expect(bench.names() == ["a"])
         }
     }
@@ -108,7 +108,7 @@ struct IndexRebuildTests {
         try withTempTree { tree in
             let bench = try IndexBench(tree.root)
             bench.stop.raise()
-            #expect(bench.tell(.created, "a").isInterrupted)
+            #expect(bench.run(.created, "a").isInterrupted)
             #expect(!TestFile.exists(bench.to))
         }
     }

@@ -126,7 +126,7 @@ struct JailTests {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a"), "settled")
             var run = BuiltInRun(MoveHandler())
-            run.snapshot = try facts(tree.path("in/a"))
+            run.snapshot = try metadata(tree.path("in/a"))
             run.expectsSettled = true
             TestFile.write(tree.path("in/b"), "another")
             _ = tree.path("in/b").withCString { from in tree.path("in/a").withCString { rename(from, $0) } }
@@ -190,7 +190,7 @@ struct JailTests {
                 }
             }
             // On a busy machine the other process may not have run at all yet.
-            let hasMet = eventually {
+            let hasMet = Deadline.wait {
                 if endings["changed", default: 0] + endings["outside", default: 0] > 0 { return true }
                 let outcome = run(tree.path("in/sub/f0"), ["to": tree.path("out/x/y/"), "on_conflict": "overwrite"])
                 endings[outcome.code ?? outcome.ending.rawValue, default: 0] += 1

@@ -2,13 +2,9 @@ import CAlightLinux
 import Foundation
 import Glibc
 import System
+import TestKit
 import Testing
 @testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
 @testable import Programs
 
 /// No process that a program starts outlives it.
@@ -19,7 +15,7 @@ struct LeftoverTests {
 
     init() throws {
         launcher = try makeLauncher()
-        directory = try TemporaryDirectory()
+        directory = TemporaryDirectory()
     }
 
     /// A program whose children try to escape in several ways and write their process IDs into `ids`.
@@ -56,13 +52,13 @@ struct LeftoverTests {
     }
 
     @Test func `after a normal exit every descendant is dead`() {
-        let ended = launcher.run(escape("leave", timeout: .seconds(60), linger: .milliseconds(100)), stop: stop)
-        #expect(ended.way == .exited(status: 0))
-        #expect(ended.text == "ready\n")
+        let result = launcher.run(escape("leave", timeout: .seconds(60), linger: .milliseconds(100)), stop: stop)
+        #expect(result.way == .exited(status: 0))
+        #expect(result.text == "ready\n")
         let processes = directory.processes(in: "ids")
         #expect(processes.count == 5)
         #expect(processes.allSatisfy(isGone))
-        #expect(ended.duration < .seconds(60))
+        #expect(result.duration < .seconds(60))
     }
 
     @Test func `after a timeout every descendant is dead`() {
@@ -70,8 +66,8 @@ struct LeftoverTests {
         var processes: [pid_t] = []
         for timeout in [1, 10, 60] where processes.count < 5 {
             try? FileManager.default.removeItem(atPath: "\(directory.path)/ids")
-            let ended = launcher.run(escape("stay", timeout: .seconds(timeout), linger: .seconds(2)), stop: stop)
-            #expect(ended.way == .timedOut)
+            let result = launcher.run(escape("stay", timeout: .seconds(timeout), linger: .seconds(2)), stop: stop)
+            #expect(result.way == .timedOut)
             processes = directory.processes(in: "ids")
         }
         #expect(processes.count == 5)
@@ -80,18 +76,18 @@ struct LeftoverTests {
 
     @Test func `a background process with the output open is waited for as long as it may linger`() {
         let script = "sleep 600 & echo $! >'\(directory.path)/ids'; echo hi"
-        let ended = launcher.run(shell(script, linger: .milliseconds(200)), stop: stop)
-        #expect(ended.way == .exited(status: 0))
-        #expect(ended.text == "hi\n")
-        #expect(ended.duration >= .milliseconds(200))
-        #expect(ended.duration < .seconds(60))
+        let result = launcher.run(shell(script, linger: .milliseconds(200)), stop: stop)
+        #expect(result.way == .exited(status: 0))
+        #expect(result.text == "hi\n")
+        #expect(result.duration >= .milliseconds(200))
+        #expect(result.duration < .seconds(60))
         #expect(directory.processes(in: "ids").allSatisfy(isGone))
     }
 
     @Test func `a background process may finish, and its output counts`() {
-        let ended = launcher.run(shell("(sleep 0.2; echo late) & echo early", linger: .seconds(100)), stop: stop)
-        #expect(ended.text == "early\nlate\n")
-        #expect(ended.duration < .seconds(60))
+        let result = launcher.run(shell("(sleep 0.2; echo late) & echo early", linger: .seconds(100)), stop: stop)
+        #expect(result.text == "early\nlate\n")
+        #expect(result.duration < .seconds(60))
     }
 
     @Test func `a chain that forks faster than it can be killed is killed`() {
@@ -105,9 +101,9 @@ struct LeftoverTests {
         let command = Command(
             executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(chain.utf8)], timeout: .seconds(200),
             linger: .milliseconds(100))
-        let ended = launcher.run(command, stop: stop)
-        #expect(ended.way == .exited(status: 0))
-        #expect(ended.duration < .seconds(60))
+        let result = launcher.run(command, stop: stop)
+        #expect(result.way == .exited(status: 0))
+        #expect(result.duration < .seconds(60))
     }
 
     @Test func `when Alight is killed, every process that it started dies`() async throws {
@@ -116,7 +112,7 @@ struct LeftoverTests {
             let launcher = try makeLauncher()
             let script = "cd '\(path)'; sleep 600 & echo $! >>a; setsid sleep 600 & echo $! >>a; echo $$ >>a; wait"
             Thread.detachNewThread { _ = launcher.run(shell(script), stop: StopSignal()) }
-            let isUp = eventually {
+            let isUp = Deadline.wait {
                 (try? String(contentsOfFile: "\(path)/a", encoding: .utf8))?.split(separator: "\n").count == 3
             }
             #expect(isUp)
@@ -124,7 +120,7 @@ struct LeftoverTests {
         }
         let processes = directory.processes(in: "a")
         #expect(processes.count == 3)
-        #expect(eventually { processes.allSatisfy(isGone) })
+        #expect(Deadline.wait { processes.allSatisfy(isGone) })
     }
 
     @Test func `when Alight is killed while a report is pending, every process dies`() throws {
@@ -147,7 +143,7 @@ struct LeftoverTests {
         let null = OwnedDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
         let top = OwnedDescriptor(open("/", O_RDONLY | O_CLOEXEC))
         #expect(cal_send_with_descriptors(ours.raw, plan, plan.count, [null.raw, null.raw, null.raw, top.raw], 4) == 0)
-        #expect(eventually { directory.processes(in: "a").count == 3 })
+        #expect(Deadline.wait { directory.processes(in: "a").count == 3 })
         ours.close()
         process.waitUntilExit()
         #expect(directory.processes(in: "a").allSatisfy(isGone))
@@ -156,13 +152,13 @@ struct LeftoverTests {
     @Test func `when the launcher is killed, the program dies`() throws {
         let directory = directory
         Thread.detachNewThread {
-            _ = eventually { directory.processes(in: "ids").count == 2 }
+            _ = Deadline.wait { directory.processes(in: "ids").count == 2 }
             for process in directory.processes(in: "ids").suffix(1) { kill(process, SIGKILL) }
         }
         let script = "cd '\(directory.path)'; (echo $$; echo $PPID) >i; mv i ids; exec sleep 600"
-        let ended = launcher.run(shell(script), stop: stop)
-        #expect(ended.way == .signalled(SIGKILL))
+        let result = launcher.run(shell(script), stop: stop)
+        #expect(result.way == .signalled(SIGKILL))
         let program = try #require(directory.processes(in: "ids").first)
-        #expect(eventually { isGone(program) })
+        #expect(Deadline.wait { isGone(program) })
     }
 }

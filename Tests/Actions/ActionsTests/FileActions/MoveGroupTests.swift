@@ -6,11 +6,6 @@ import TestKit
 import Testing
 @testable import ActionAPI
 @testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
-@testable import Programs
 
 /// A move to another file system while other moves are under way.
 struct MoveGroupTests {
@@ -90,8 +85,8 @@ struct MoveGroupTests {
                     return TestFile.read(path) == Array("from \(name)".utf8) ? path : nil
                 }
                 #expect(there.count == 1)
-                if let moved, let path = there.first, let facts = try? facts(path) {
-                    #expect(moved.left.identity == facts.identity)
+                if let moved, let path = there.first, let metadata = try? metadata(path) {
+                    #expect(moved.left.identity == metadata.identity)
                 } else {
                     Issue.record("\(name) does not tell where it is")
                 }

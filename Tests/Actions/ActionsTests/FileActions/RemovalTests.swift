@@ -3,13 +3,7 @@ import Glibc
 import System
 import TestKit
 import Testing
-@testable import ActionAPI
 @testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
-@testable import Programs
 
 /// A name is removed only while the file that makes it redundant exists under another name.
 struct RemovalTests {
@@ -33,12 +27,12 @@ struct RemovalTests {
             }
             try #require(isMounted)
             defer { _ = there.withCString { umount2($0, Int32(MNT_DETACH)) } }
-            let folder = try Self.open(here)
+            let directory = try Self.open(here)
             let twin = Removal.Twin(directory: try Self.open(there), name: PathBytes(name))
-            let facts = try #require(try folder.metadata(of: PathBytes(name)))
-            let ending = try Removal.remove(PathBytes(name), in: folder, if: facts, besides: twin)
+            let metadata = try #require(try directory.metadata(of: PathBytes(name)))
+            let ending = try Removal.remove(PathBytes(name), in: directory, if: metadata, besides: twin)
             #expect(ending == .isTwin)
-            #expect(try folder.names() == [PathBytes(name)])
+            #expect(try directory.names() == [PathBytes(name)])
             #expect(TestFile.read(here.appending(name)) == Array("precious".utf8))
         }
     }
@@ -48,18 +42,18 @@ struct RemovalTests {
         try withTempTree { tree in
             TestFile.write(tree.path("in").appending(name), "old")
             TestFile.write(tree.path("out").appending(name), "old")
-            let folder = try Self.open(tree.path("in"))
+            let directory = try Self.open(tree.path("in"))
             let twin = Removal.Twin(directory: try Self.open(tree.path("out")), name: PathBytes(name))
-            let facts = try #require(try folder.metadata(of: PathBytes(name)))
+            let metadata = try #require(try directory.metadata(of: PathBytes(name)))
             TestFile.write(tree.path("in").appending(name), "newer")
-            let changed = try Removal.remove(PathBytes(name), in: folder, if: facts, besides: twin)
+            let changed = try Removal.remove(PathBytes(name), in: directory, if: metadata, besides: twin)
             #expect(changed == .changed)
-            #expect(try folder.names() == [PathBytes(name)])
-            let present = try #require(try folder.metadata(of: PathBytes(name)))
-            let removed = try Removal.remove(PathBytes(name), in: folder, if: present, besides: twin)
+            #expect(try directory.names() == [PathBytes(name)])
+            let present = try #require(try directory.metadata(of: PathBytes(name)))
+            let removed = try Removal.remove(PathBytes(name), in: directory, if: present, besides: twin)
             #expect(removed == .removed)
-            #expect(try folder.names().isEmpty)
-            #expect(try Removal.remove(PathBytes(name), in: folder, if: present, besides: twin) == .gone)
+            #expect(try directory.names().isEmpty)
+            #expect(try Removal.remove(PathBytes(name), in: directory, if: present, besides: twin) == .gone)
         }
     }
 

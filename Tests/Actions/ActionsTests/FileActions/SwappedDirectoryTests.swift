@@ -54,7 +54,7 @@ struct SwappedDirectoryTests {
             if outcome.log.contains("own\n") { own += 1 } else { others += 1 }
         }
         for _ in 0..<200 { round() }
-        let hasMet = eventually {
+        let hasMet = Deadline.wait {
             if own > 0, others > 0 { return true }
             round()
             return false

@@ -38,9 +38,9 @@ struct TagHandlerTests {
             TestFile.write(rule.path("a.txt"), "text")
             let with: JSONValue = ["set": ["user.a": "1", "user.empty": ""], "remove": ["user.b"]]
             #expect(rule.run("a.txt", with).message == "set user.a, set user.empty")
-            let before = try facts(rule.path("a.txt"))
+            let before = try metadata(rule.path("a.txt"))
             #expect(rule.run("a.txt", with).message == "already tagged")
-            #expect(try facts(rule.path("a.txt")) == before)
+            #expect(try metadata(rule.path("a.txt")) == before)
         }
     }
 

@@ -13,7 +13,7 @@ struct TrashTests {
     static func trash(_ home: PathBytes?) -> Trash { Trash(home: home, clock: LocalClock { _ in 7200 }) }
 
     /// Reads the original path and the deletion date from a `.trashinfo` file, as a desktop does.
-    static func told(_ info: PathBytes) -> (path: [UInt8], date: String)? {
+    static func original(_ info: PathBytes) -> (path: [UInt8], date: String)? {
         guard let bytes = TestFile.read(info) else { return nil }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
         guard lines.first == "[Trash Info]", lines.count == 3, lines[1].hasPrefix("Path="),
@@ -48,11 +48,11 @@ struct TrashTests {
             let there = tree.path("data/Trash/files").appending(name)
             #expect(TestFile.read(there) == Array("new".utf8))
             let info = tree.path("data/Trash/info").appending(name + Array(".trashinfo".utf8))
-            let told = try #require(Self.told(info))
-            #expect(told.path == source.bytes)
+            let original = try #require(Self.original(info))
+            #expect(original.path == source.bytes)
             // The date is local time, in the format of the specification.
             var parts = tm()
-            let match = try #require(told.date.wholeMatch(of: /(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)/)?.output)
+            let match = try #require(original.date.wholeMatch(of: /(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)/)?.output)
             func number(_ text: Substring) -> Int32 { Int32(text) ?? 0 }
             (parts.tm_year, parts.tm_mon, parts.tm_mday) = (
                 number(match.1) - 1900, number(match.2) - 1, number(match.3)
@@ -61,9 +61,9 @@ struct TrashTests {
             #expect(abs(timegm(&parts) - 7200 - before) < 60)
             let change = try #require(outcome.changes.first)
             #expect(change.kind == .trashed(from: source, to: there, info: info))
-            #expect(change.left == FileMark(try facts(there)))
+            #expect(change.left == FileMark(try metadata(there)))
             for directory in ["data/Trash", "data/Trash/files", "data/Trash/info"] {
-                let mode = try facts(tree.path(directory)).mode
+                let mode = try metadata(tree.path(directory)).mode
                 #expect(mode == 0o700)
             }
         }
@@ -110,16 +110,16 @@ struct TrashTests {
             TestFile.write(source, "new")
             let outcome = BuiltInRun(TrashHandler(trash: Self.trash(tree.path("data/Trash"))))(source, [:])
             #expect(outcome.ending == .succeeded, "\(outcome.message)")
-            let folder = shared == "sticky" ? ".Trash/\(geteuid())" : ".Trash-\(geteuid())"
-            #expect(TestFile.read(disk.path.appending("\(folder)/files/a b")) == Array("new".utf8))
-            let told = try #require(Self.told(disk.path.appending("\(folder)/info/a b.trashinfo")))
+            let trash = shared == "sticky" ? ".Trash/\(geteuid())" : ".Trash-\(geteuid())"
+            #expect(TestFile.read(disk.path.appending("\(trash)/files/a b")) == Array("new".utf8))
+            let original = try #require(Self.original(disk.path.appending("\(trash)/info/a b.trashinfo")))
             // The path is relative to the top directory, so that the disk can be mounted elsewhere.
-            #expect(told.path == Array("in/deep/a b".utf8))
+            #expect(original.path == Array("in/deep/a b".utf8))
             #expect(listing(tree.path("elsewhere")).isEmpty && !TestFile.exists(tree.path("data")))
         }
     }
 
-    @Test func `without a trash the file stays, and the message says why`() {
+    @Test func `without a trash the file stays, and the message gives the reason`() {
         withTempTree { tree in
             guard let disk = FileErrorTests.Mounted(tree.path("disk")) else { return }
             TestFile.write(disk.path.appending("a"), "new")
@@ -132,7 +132,7 @@ struct TrashTests {
     }
 
     @Test(arguments: BuiltInLocationTests.kinds)
-    func `an existing file goes to the trash if on_conflict says so`(_ kind: BuiltInLocationTests.Kind) throws {
+    func `an existing file goes to the trash if on_conflict specifies it`(_ kind: BuiltInLocationTests.Kind) throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a"), "new")
             TestFile.write(tree.path("out/a"), "old")
@@ -147,8 +147,8 @@ struct TrashTests {
                 outcome.changes.map { $0.text(below: root) } == [
                     "trashed out/a Trash/files/a", kind.takes ? "moved in/a out/a" : "made out/a of in/a",
                 ])
-            let told = try #require(Self.told(tree.path("Trash/info/a.trashinfo")))
-            #expect(told.path == tree.path("out/a").bytes)
+            let original = try #require(Self.original(tree.path("Trash/info/a.trashinfo")))
+            #expect(original.path == tree.path("out/a").bytes)
         }
     }
 

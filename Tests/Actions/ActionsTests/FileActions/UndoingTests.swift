@@ -12,7 +12,7 @@ struct UndoingTests {
     let event: FileEvent
 
     init() throws {
-        directory = try TemporaryDirectory()
+        directory = TemporaryDirectory()
         for name in ["in", "in/sub", "out"] { try directory.directory(name) }
         try directory.write("in/a", "text", mode: 0o644)
         var event = Stage.event(path: directory.path.appending("in/a"))

@@ -3,6 +3,7 @@ import CAlightLinux
 import FileActions
 import Glibc
 import Globbing
+import JSON
 import PluginProtocol
 import Rules
 import System
@@ -148,7 +149,7 @@ struct UntrustedLinkTests {
                 }
             }
             for _ in 0..<200 { round() }
-            let hasMet = eventually {
+            let hasMet = Deadline.wait {
                 if codes["outside"] != nil { return true }
                 round()
                 return false

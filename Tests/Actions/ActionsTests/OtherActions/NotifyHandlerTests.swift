@@ -1,5 +1,6 @@
 import ActionAPI
 import Glibc
+import JSON
 import OtherActions
 import PluginProtocol
 import Rules
@@ -14,7 +15,7 @@ struct NotifyHandlerTests {
     /// A program that records its arguments, each followed by a bar, and the address of its bus.
     private static let standIn = """
         #!/bin/sh
-        for word in "$@"; do printf '%s|' "$word"; done >"${0%/*}/said"
+        for word in "$@"; do printf '%s|' "$word"; done >"${0%/*}/arguments"
         printf '%s' "$DBUS_SESSION_BUS_ADDRESS" >"${0%/*}/bus"
         """
 
@@ -23,7 +24,7 @@ struct NotifyHandlerTests {
     }
 
     @Test func `title and body are arguments, and never markup`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let program = try directory.write("notify-send", Self.standIn)
         let rule = ContentRule(directory.path, try handler(program))
         TestFile.write(rule.path("<b>&\\n"), "")
@@ -32,23 +33,23 @@ struct NotifyHandlerTests {
             ["title": "--new ${name}", "body": "${relative}\nis there", "urgency": "low", "icon": "folder"])
         #expect(outcome.ending == .succeeded, "\(outcome.message)")
         #expect(
-            directory.text(of: "said")
+            directory.text(of: "arguments")
                 == "--app-name=Alight|--urgency=low|--icon=folder|--|--new <b>&\\n|&lt;b&gt;&amp;\\\\n\nis there|")
         #expect(directory.text(of: "bus") == "unix:path=/x")
     }
 
     @Test func `without parameters the notification shows the rule and the event`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let program = try directory.write("notify-send", Self.standIn)
         let rule = ContentRule(directory.path, try handler(program))
         TestFile.write(rule.path("a"), "")
         #expect(rule.run("a", [:]).ending == .succeeded)
-        let said = directory.text(of: "said")
-        #expect(said == "--app-name=Alight|--urgency=normal|--|r|created \(directory.path)/in/a|")
+        let arguments = directory.text(of: "arguments")
+        #expect(arguments == "--app-name=Alight|--urgency=normal|--|r|created \(directory.path)/in/a|")
     }
 
     @Test func `the message names what is missing`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         func outcome(_ handler: NotifyHandler) -> Outcome { ContentRule(directory.path, handler).run("a", [:]) }
         let nowhere = outcome(try handler("/bin/true", bus: nil))
         #expect(nowhere.ending == .failed)
@@ -59,7 +60,7 @@ struct NotifyHandlerTests {
     }
 
     @Test func `a desktop that refuses is retried, with its reason`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let program = try directory.write("notify-send", "#!/bin/sh\necho 'no such service' >&2\nexit 1\n")
         let outcome = ContentRule(directory.path, try handler(program)).run("a", [:])
         #expect(outcome.ending == .retry)
@@ -67,7 +68,7 @@ struct NotifyHandlerTests {
     }
 
     @Test func `a desktop that hangs is abandoned at a stop and at the timeout`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let program = try directory.write("notify-send", "#!/bin/sh\nexec sleep 1000\n")
         var rule = ContentRule(directory.path, try handler(program))
         rule.timeout = .milliseconds(100)
@@ -86,7 +87,7 @@ struct NotifyHandlerTests {
             print("skipped: needs dbus-daemon, notify-send, python3-dbus and python3-gi")
             return
         }
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let address = "unix:path=\(directory.path)/bus"
         let daemon = RunningProgram(
             "/usr/bin/dbus-daemon", ["--session", "--nofork", "--address=\(address)"], in: directory.path,

@@ -13,7 +13,7 @@ struct WebhookConnectionTests {
 
     @Test func `network errors are retried`() throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         let dropped = rule.run("a b.txt", ["url": server.url("/drop")])
         #expect(dropped.ending == .retry)
@@ -29,7 +29,7 @@ struct WebhookConnectionTests {
 
     @Test func `a slow server is abandoned at the timeout and at a stop`() throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         var rule = WebhookRule.make(directory)
         rule.timeout = .milliseconds(200)
         let late = rule.run("a b.txt", ["url": server.url("/slow")])
@@ -57,7 +57,7 @@ struct WebhookConnectionTests {
     @Test(arguments: [301, 302, 307, 308])
     func `a redirect on the same host gets the same request`(status: Int) throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         let with: JSONValue = [
             "url": server.url("/?status=\(status)&to=/there?status=202"), "secret": "key", "signature": "github",
@@ -76,7 +76,7 @@ struct WebhookConnectionTests {
     @Test func `nothing is sent to another host or another port`() throws {
         let server = try WebhookServer()
         let other = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         for target in [
             "http://127.0.0.1:\(other.port)/", "http://localhost:\(server.port)/", "http://127.0.0.2/",
@@ -95,7 +95,7 @@ struct WebhookConnectionTests {
 
     @Test func `an endless chain of redirects is abandoned`() throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let outcome = WebhookRule.make(directory).run("a b.txt", ["url": server.url("/circle")])
         #expect(outcome.ending == .failed)
         #expect(outcome.message.hasSuffix("redirects more than 5 times"))
@@ -106,7 +106,7 @@ struct WebhookConnectionTests {
 
     @Test func `over TLS the certificate must be trusted`() throws {
         let server = try WebhookServer(isSecure: true)
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         let unknown = rule.run("a b.txt", ["url": server.url("/")])
         #expect(unknown.ending == .failed)
@@ -132,7 +132,7 @@ struct WebhookConnectionTests {
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
     func `as root, certificate authorities that others can change are not trusted`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let file = try directory.write("ca.pem", "", mode: 0o646)
         let outcome = WebhookRule.make(directory).run(
             "a b.txt", ["url": "https://127.0.0.1:1/", "ca_file": .string("\(file)")])

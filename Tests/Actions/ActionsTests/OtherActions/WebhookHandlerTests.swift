@@ -14,7 +14,7 @@ struct WebhookHandlerTests {
 
     @Test func `a CloudEvent has all metadata and is the same at each attempt`() throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         var rule = WebhookRule.make(directory)
         for attempt in 1...2 {
             rule.attempt = attempt
@@ -48,7 +48,7 @@ struct WebhookHandlerTests {
 
     @Test func `a name that is not UTF-8 is exact in the data`() throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         let path = tree(directory, [0x66, 0xFF])
         TestFile.write(path, "")
@@ -64,7 +64,7 @@ struct WebhookHandlerTests {
 
     @Test func `a custom body is valid JSON for any file name`() throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let name = "quote\" \\ \n end"
         let rule = WebhookRule.make(directory, name: name)
         let mapping: JSONValue = [
@@ -86,7 +86,7 @@ struct WebhookHandlerTests {
 
     @Test func `a name in the URL cannot lead elsewhere`() throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let name = "a?b#c&d=é %\r\n"
         let rule = WebhookRule.make(directory, name: name)
         let url = JSONValue.string("http://127.0.0.1:\(server.port)/x/${relative}?name=${name}")
@@ -97,7 +97,7 @@ struct WebhookHandlerTests {
 
     @Test func `headers are sent, even empty ones, and can change the content type`() throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         let headers: JSONValue = [
             "Authorization": "Bearer abcdef", "X-Name": "${name}", "X-Number": 5, "X-Empty": "",
@@ -115,7 +115,7 @@ struct WebhookHandlerTests {
     @Test(arguments: ["a\r\nX-Evil: 1", "a\nb", "a\rb", "tab is fine\tbut \u{7F} not"])
     func `a line break in a name adds no header`(name: String) throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory, name: name)
         let outcome = rule.run(name, ["url": server.url("/"), "headers": ["X-Name": "${name}"]])
         #expect(outcome.ending == .failed)
@@ -126,7 +126,7 @@ struct WebhookHandlerTests {
 
     @Test(arguments: ["X Name", "X:Name", "", "Ünicode", "Content-Length", "transfer-encoding"])
     func `an invalid header is refused`(name: String) throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         let headers = JSONValue.object([name: "1"])
         let outcome = rule.run("a b.txt", ["url": "http://127.0.0.1:9/", "headers": headers])
@@ -138,7 +138,7 @@ struct WebhookHandlerTests {
 
     @Test func `signatures equal those of openssl`() throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         #expect(
             rule.run("a b.txt", ["url": server.url("/"), "secret": "key", "signature": "github"]).ending == .succeeded)

@@ -1,7 +1,5 @@
-import ActionAPI
 import Foundation
 import JSON
-import OtherActions
 import PluginProtocol
 import Rules
 import Testing
@@ -17,7 +15,7 @@ struct WebhookResponseTests {
 
     @Test func `each status has its outcome`() throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         for (status, ending) in Self.statuses {
             let outcome = rule.run("a b.txt", ["url": server.url("/?status=\(status)")])
@@ -30,7 +28,7 @@ struct WebhookResponseTests {
 
     @Test func `Retry-After is respected, in seconds or as a date, up to a day`() throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         let seconds = rule.run("a b.txt", ["url": server.url("/?status=503&after=7")])
         #expect(seconds.retryAfter == .seconds(7))
@@ -44,7 +42,7 @@ struct WebhookResponseTests {
 
     @Test func `the first 200 bytes of a response are reported on one line`() throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         // Encoded in base64, because content of the URL is not reported.
         func content(_ text: String) -> String {
@@ -59,7 +57,7 @@ struct WebhookResponseTests {
 
     @Test func `a key in the URL is not reported, even if the server returns the path`() throws {
         let server = try WebhookServer()
-        let rule = WebhookRule.make(try TemporaryDirectory())
+        let rule = WebhookRule.make(TemporaryDirectory())
         let outcome = rule.run("a b.txt", ["url": server.url("/express/key%2012345/a?status=404&token=secret77")])
         #expect(outcome.message == "http://127.0.0.1:\(server.port) answered 404: Cannot POST ***")
         let part = rule.run("a b.txt", ["url": server.url("/express/key%2012345?status=404"), "method": "PUT"])
@@ -68,7 +66,7 @@ struct WebhookResponseTests {
 
     @Test func `a response without an end is not waited for`() throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         #expect(rule.run("a b.txt", ["url": server.url("/endless")]).ending == .succeeded)
         let outcome = rule.run("a b.txt", ["url": server.url("/endless?status=500")])
@@ -78,7 +76,7 @@ struct WebhookResponseTests {
 
     @Test func `headers without an end are not read`() throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let outcome = WebhookRule.make(directory).run("a b.txt", ["url": server.url("/headers")])
         #expect(outcome.ending == .retry)
         #expect(outcome.message.contains("the headers of the answer have more than 64 KiB"), "\(outcome.message)")
@@ -86,7 +84,7 @@ struct WebhookResponseTests {
 
     @Test func `secrets of the request are not reported, even if the server returns them`() throws {
         let server = try WebhookServer()
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         let with: JSONValue = [
             "url": server.url("/echo?status=400"), "secret": "sign-secret",

@@ -28,7 +28,7 @@ final class WebhookServer {
     /// - Parameter isSecure: Whether the server uses TLS, with a certificate of its own authority, `ca.pem`.
     /// - Throws: An error if the server does not start.
     init(isSecure: Bool = false) throws {
-        directory = try TemporaryDirectory()
+        directory = TemporaryDirectory()
         scheme = isSecure ? "https" : "http"
         try directory.write("server.py", Self.script)
         if isSecure {

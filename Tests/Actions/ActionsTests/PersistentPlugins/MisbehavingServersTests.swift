@@ -6,13 +6,14 @@ import PluginProtocol
 import Plugins
 import Rules
 import System
+import TestKit
 import Testing
 
 /// Serving plugins that violate the protocol: each request gets the correct outcome, and no process survives.
 struct MisbehavingServersTests {
     // MARK: - Start
 
-    @Test func `a plugin that never says ready cannot be started`() throws {
+    @Test func `a plugin that never sends ready cannot be started`() throws {
         let serving = try ServingStage(
             "note('started', os.getpid())\nprint('loading', file=sys.stderr, flush=True)\ntime.sleep(600)\n",
             grace: .seconds(10), limits: { $0.ready = .seconds(1) })
@@ -25,7 +26,7 @@ struct MisbehavingServersTests {
         #expect(serving.started.allSatisfy(isGone))
     }
 
-    @Test func `a plugin that says ready late is waited for`() throws {
+    @Test func `a plugin that sends ready late is waited for`() throws {
         let serving = try ServingStage(
             "time.sleep(0.3)\nready()\nfor request in requests(): result(request)\n")
         #expect(serving.ask(all: 3).allSatisfy { $0.ending == .succeeded })
@@ -70,7 +71,7 @@ struct MisbehavingServersTests {
 
     // MARK: - Output
 
-    @Test func `a line that is not JSON is logged, and ten such lines end the plugin`() throws {
+    @Test func `a line that is not JSON is logged, and ten such lines terminate the plugin`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -241,11 +242,11 @@ struct MisbehavingServersTests {
             others.change { $0 = all }
         }
         thread.start()
-        #expect(eventually { serving.text(of: "open") == "\n\n\n" })
+        #expect(Deadline.wait { serving.text(of: "open") == "\n\n\n" })
         let outcome = serving.ask(4) { $0.timeout = .milliseconds(200) }
         #expect(outcome.ending == .retry)
         #expect(outcome.code == "timed-out")
-        #expect(eventually { others.value.count == 3 })
+        #expect(Deadline.wait { others.value.count == 3 })
         #expect(others.value.allSatisfy { $0.message == "again" }, "\(others.value)")
         serving.close(isAtOnce: true)
         #expect(serving.started.allSatisfy(isGone))
@@ -264,7 +265,7 @@ struct MisbehavingServersTests {
         serving.close()
     }
 
-    @Test func `a plugin that closes its output but keeps running is ended`() throws {
+    @Test func `a plugin that closes its output but keeps running is terminated`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -280,7 +281,7 @@ struct MisbehavingServersTests {
             serving.stage.log.all.contains("warning: plugin 'resize' closed its standard output and was stopped"))
     }
 
-    @Test func `a plugin that closes its input but keeps running is ended`() throws {
+    @Test func `a plugin that closes its input but keeps running is terminated`() throws {
         let serving = try ServingStage(
             """
             ready(1)
@@ -298,7 +299,7 @@ struct MisbehavingServersTests {
         #expect(serving.started.allSatisfy(isGone))
     }
 
-    @Test func `a daemon that inherits the output is ended with the plugin`() throws {
+    @Test func `a daemon that inherits the output is terminated with the plugin`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -312,7 +313,7 @@ struct MisbehavingServersTests {
                 sys.exit(3)
             """)
         #expect(serving.ask().message == "again")
-        #expect(eventually { serving.stage.directory.processes(in: "daemon").allSatisfy(isGone) })
+        #expect(Deadline.wait { serving.stage.directory.processes(in: "daemon").allSatisfy(isGone) })
         serving.close()
     }
 
@@ -347,9 +348,9 @@ struct MisbehavingServersTests {
             outcomes.change { $0 = [outcome] }
         }
         thread.start()
-        #expect(eventually { serving.text(of: "open") != nil })
+        #expect(Deadline.wait { serving.text(of: "open") != nil })
         serving.close(isAtOnce: true)
-        #expect(eventually { outcomes.value.first?.isInterrupted == true })
+        #expect(Deadline.wait { outcomes.value.first?.isInterrupted == true })
         #expect(serving.started.allSatisfy(isGone))
     }
 }

@@ -1,11 +1,5 @@
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
 @testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
-@testable import Programs
 
 /// The conversation with a plugin, without a process or a clock.
 struct ServeSessionTests {
@@ -54,16 +48,16 @@ struct ServeSessionTests {
         (.ready(protocol: 2, concurrent: 3), .wrongProtocol(2), 0),
         (.ready(protocol: nil, concurrent: 3), .wrongProtocol(nil), 0), (.other("x"), nil, 0), (.pong(0), nil, 0),
     ])
-    func `the first line is checked`(message: ServeMessage, fault: ServeSession.Fault?, room: Int) {
+    func `the first line is checked`(message: ServeMessage, fault: ServeSession.Fault?, capacity: Int) {
         var session = ServeSession(window: 1, limits: limits, at: start)
         _ = session.takeCommands()
         #expect(session.receive(message, at: at(1)) == nil)
         #expect(session.fault == fault)
-        #expect(session.room == room)
+        #expect(session.room == capacity)
         #expect(session.takeCommands() == (fault == nil ? [] : [.terminate]))
     }
 
-    @Test func `without ready the process is ended after ten seconds`() {
+    @Test func `without ready the process is terminated after ten seconds`() {
         var session = ServeSession(window: 1, limits: limits, at: start)
         _ = session.takeCommands()
         session.advance(to: at(9.999))
@@ -157,7 +151,7 @@ struct ServeSessionTests {
 
     // MARK: - Garbage
 
-    @Test func `a flood of unknown lines ends the process, unless answers come in between`() {
+    @Test func `a flood of unknown lines terminates the process, unless answers arrive in between`() {
         var session = ready()
         for _ in 1...3 {
             send(&session, "a", at: 1)
@@ -171,7 +165,7 @@ struct ServeSessionTests {
         #expect(session.fault == .unknownFlood("the type \"noise\""))
     }
 
-    @Test func `ten lines that are not JSON end the process`() {
+    @Test func `ten lines that are not JSON terminate the process`() {
         var session = ready(2)
         for _ in 1...9 {
             guard case .notice = session.receive(.unreadable("Traceback"), at: at(2)) else {
@@ -215,7 +209,7 @@ struct ServeSessionTests {
 
     // MARK: - Idle processes
 
-    @Test func `an idle process is pinged, and ended if it does not answer`() {
+    @Test func `an idle process is pinged, and terminated if it does not answer`() {
         var session = ready(2)
         #expect(session.nextDeadline == at(31))
         session.advance(to: at(31))

@@ -1,12 +1,7 @@
 import Logging
 import System
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
 @testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
 @testable import Programs
 
 extension ServeRequest {
@@ -184,12 +179,12 @@ struct ServeSlotsTests {
         ),
     ])
     func `a process that never becomes ready refuses all waiting requests`(
-        way: ProgramResult.Termination, message: ServeMessage?, refusal: ServeRequest.Refusal
+        termination: ProgramResult.Termination, message: ServeMessage?, refusal: ServeRequest.Refusal
     ) {
         var slots = slots()
         let requests = submit(&slots, "a", "b", at: 0)
         if let message { _ = slots.receive(message, from: 1, at: at(1)) }
-        #expect(slots.end(1, way, lastLine: "import error", at: at(2)) != nil)
+        #expect(slots.end(1, termination, lastLine: "import error", at: at(2)) != nil)
         #expect(requests.map(\.reply) == [.refused(refusal), .refused(refusal)])
     }
 
@@ -293,7 +288,7 @@ struct ServeSlotsTests {
         #expect(turn(&slots, 1, at: 1) == ["hello", "a", "cancel a"])
     }
 
-    @Test func `closing ends idle processes, cancels open requests and refuses the rest`() {
+    @Test func `closing terminates idle processes, cancels open requests and refuses all others`() {
         var slots = slots(2)
         let requests = submit(&slots, "a", "b", "c", at: 0)
         ready(&slots, 1, at: 0)
@@ -315,7 +310,7 @@ struct ServeSlotsTests {
 
     // MARK: - Several environments
 
-    @Test func `an idle process makes way for another environment at once`() {
+    @Test func `an idle process is replaced for another environment at once`() {
         var slots = slots()
         submit(&slots, "a", environment: "1", at: 0)
         ready(&slots, 1, at: 0)
@@ -327,7 +322,7 @@ struct ServeSlotsTests {
         #expect(started(&slots) == [2])
     }
 
-    @Test func `a busy process makes way after a second, and waiting environments take turns`() {
+    @Test func `a busy process is replaced after a second, and waiting environments take turns`() {
         var slots = slots()
         submit(&slots, "a", "b", "c", environment: "1", at: 0)
         ready(&slots, 1, at: 0.5)
@@ -361,7 +356,7 @@ struct ServeSlotsTests {
         #expect(slots.processes.values.filter(\.givesWay).count == 1)
     }
 
-    @Test func `a lower limit ends no process`() {
+    @Test func `a lower limit terminates no process`() {
         var slots = slots(3)
         submit(&slots, "a", "b", "c", at: 0)
         #expect(started(&slots) == [1, 2, 3])

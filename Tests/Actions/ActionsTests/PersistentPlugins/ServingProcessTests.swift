@@ -3,6 +3,7 @@ import Glibc
 import PluginProtocol
 import Rules
 import System
+import TestKit
 import Testing
 @testable import ActionAPI
 @testable import PersistentPlugins
@@ -60,7 +61,7 @@ struct ServingProcessTests {
             serving.ask { $0.environment = [("SIZE", Array("\(size)".utf8))] }.message
         }
         for size in 1...4 { #expect(ask(size) == "\(size)") }
-        #expect(eventually { serving.stage.host.serving.count == 0 })
+        #expect(Deadline.wait { serving.stage.host.serving.count == 0 })
         #expect(ask(1) == "1")
         serving.close()
         #expect(serving.stage.host.serving.count == 0)
@@ -84,7 +85,7 @@ struct ServingProcessTests {
         let serving = try ServingStage(
             ServingStage.good + "\nnote('ended')\n", limits: { $0.idle = .milliseconds(200) })
         #expect(serving.ask(1).ending == .succeeded)
-        #expect(eventually { serving.started.allSatisfy(isGone) })
+        #expect(Deadline.wait { serving.started.allSatisfy(isGone) })
         #expect(serving.text(of: "ended") == "\n")
         #expect(serving.ask(2).ending == .succeeded)
         #expect(serving.started.count == 2)
@@ -92,7 +93,7 @@ struct ServingProcessTests {
         #expect(serving.stage.log.all == [])
     }
 
-    @Test func `pings are answered, and a process that does not answer is ended`() throws {
+    @Test func `pings are answered, and a process that does not answer is terminated`() throws {
         let limits: (inout ServeLimits) -> Void = { limits in
             limits.ping = .milliseconds(100)
             limits.pong = .seconds(60)
@@ -106,7 +107,7 @@ struct ServingProcessTests {
                 for ping in pings: note('pings', json.dumps(ping)); say(type='pong', n=ping['n'])
             """.replacing("pings = [read(), read(), read()]", with: "pings = [read()]"), limits: limits)
         #expect(good.ask(1).ending == .succeeded)
-        #expect(eventually { good.text(of: "pings")?.contains(#"{"type": "ping", "n": 1}"#) == true })
+        #expect(Deadline.wait { good.text(of: "pings")?.contains(#"{"type": "ping", "n": 1}"#) == true })
         #expect(good.ask(2).ending == .succeeded)
         #expect(good.started.count == 1)
         good.close()
@@ -122,7 +123,7 @@ struct ServingProcessTests {
                 limits.pong = .milliseconds(50)
             })
         #expect(deaf.ask(1).ending == .succeeded)
-        #expect(eventually { deaf.started.allSatisfy(isGone) })
+        #expect(Deadline.wait { deaf.started.allSatisfy(isGone) })
         deaf.close()
         #expect(deaf.stage.log.all == ["warning: plugin 'resize' did not answer a ping and was stopped"])
     }
@@ -154,14 +155,14 @@ struct ServingProcessTests {
             outcomes.change { $0 = all }
         }
         old.start()
-        #expect(eventually { serving.text(of: "open") == "\n\n\n\n" })
+        #expect(Deadline.wait { serving.text(of: "open") == "\n\n\n\n" })
         try serving.replace("ready()\nfor request in requests(): result(request, message='new')\n")
         #expect(serving.ask(5).message == "new")
         #expect(serving.text(of: "ended") == nil)
         try serving.stage.directory.write("go", "")
-        #expect(eventually { outcomes.value.count == 4 })
+        #expect(Deadline.wait { outcomes.value.count == 4 })
         #expect(outcomes.value.allSatisfy { $0.message == "old" })
-        #expect(eventually { serving.text(of: "ended") != nil })
+        #expect(Deadline.wait { serving.text(of: "ended") != nil })
         #expect(serving.ask(6).message == "new")
         #expect(serving.started.count == 2)
         serving.close()
@@ -181,7 +182,7 @@ struct ServingProcessTests {
                 try serving.replace(ServingStage.good)
             }
             serving.stage.host.retireOutdated()
-            #expect(eventually { serving.started.allSatisfy(isGone) })
+            #expect(Deadline.wait { serving.started.allSatisfy(isGone) })
             if !isRemoved { #expect(serving.ask(3).ending == .succeeded) }
             serving.close()
             #expect(serving.stage.log.all == [])
@@ -198,7 +199,7 @@ struct ServingProcessTests {
         try #require(unlink(serving.plugin.executable.description) == 0)
         let plugin = InstalledPlugin(description: serving.plugin.description, location: other, executable: other)
         // Other plugins are checked at most once a second.
-        let isEnded = eventually {
+        let isEnded = Deadline.wait {
             _ = PluginHandler(plugin: plugin, host: serving.stage.host).run(serving.invocation(2))
             return removed.allSatisfy(isGone)
         }

@@ -5,6 +5,7 @@ import PluginProtocol
 import Plugins
 import Rules
 import System
+import TestKit
 import Testing
 
 /// A serving plugin, written in Python, and requests for it.

@@ -3,14 +3,10 @@ import JSON
 import PluginProtocol
 import Rules
 import System
+import TestKit
 import Testing
 @testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
 @testable import Plugins
-@testable import Programs
 
 /// Serving plugins that follow the protocol, as real processes.
 struct ServingTests {
@@ -191,7 +187,7 @@ struct ServingTests {
             """)
         let stage = serving.stage
         Thread.detachNewThread {
-            _ = eventually { stage.directory.text(of: "open") != nil }
+            _ = Deadline.wait { stage.directory.text(of: "open") != nil }
             stage.stop.raise()
         }
         let outcomes = serving.ask(all: 3)

@@ -50,13 +50,13 @@ struct BatchTests {
         """
     }
 
-    @Test func `S42 a plugin gets all events at once, each with its own parameters and id`() throws {
+    @Test func `S42 a plugin receives all events at once, each with its own parameters and ID`() throws {
         let outcomes = try run(noting, invocations(["a", "b", "c"]), batch: 50)
         #expect(outcomes.map(\.message) == ["/out/a JOB-a", "/out/b JOB-b", "/out/c JOB-c"])
         #expect(stage.directory.text(of: "runs") == "a b c\n")
     }
 
-    @Test func `S42 a request has no more events than the plugin takes, one if it does not say`() throws {
+    @Test func `S42 a request has at most as many events as the plugin accepts, by default one`() throws {
         var outcomes = try run(noting, invocations(["a", "b", "c"]), batch: 2)
         #expect(outcomes.map(\.message) == ["/out/a JOB-a", "/out/b JOB-b", "/out/c JOB-c"])
         #expect(stage.directory.text(of: "runs") == "a b\nc\n")
@@ -65,7 +65,7 @@ struct BatchTests {
         #expect(stage.directory.text(of: "runs") == "a b\nc\nd\ne\n")
     }
 
-    @Test func `S42 a batch that is too large for one request comes in several`() throws {
+    @Test func `S42 a batch that is too large for one request is split`() throws {
         let names = (0..<8).map(String.init)
         let outcomes = try run(
             noting, invocations(names, with: String(repeating: "x", count: 150_000)), batch: 50)
@@ -76,7 +76,7 @@ struct BatchTests {
         #expect(single.map(\.code) == ["bad-request"])
     }
 
-    @Test func `S42 a missing result takes the outcome of the whole`() throws {
+    @Test func `S42 an event without a result has the outcome of the batch`() throws {
         let reply = #"{"outcome":"retry","message":"all","results":[{"outcome":"succeeded"},null,7]}"#
         let outcomes = try run("#!/bin/sh\necho '\(reply)'\n", invocations(["a", "b", "c", "d"]), batch: 50)
         #expect(outcomes.map(\.ending) == [.succeeded, .retry, .retry, .retry])
@@ -87,21 +87,21 @@ struct BatchTests {
             ])
     }
 
-    @Test func `S42 an exit status that says failure holds for all events`() throws {
+    @Test func `S42 an exit status for failure applies to all events`() throws {
         let outcomes = try run(
             "#!/bin/sh\necho '{\"outcome\":\"succeeded\",\"results\":[{\"outcome\":\"succeeded\"}]}'; exit 65\n",
             invocations(["a", "b"]), batch: 50)
         #expect(outcomes.map(\.ending) == [.failed, .failed])
     }
 
-    @Test func `S42 what is written in the name of all events is known, and so is what one has written`() throws {
+    @Test func `S42 the outputs of the whole batch are known, and so are those of one event`() throws {
         let reply =
             #"{"outcome":"succeeded","outputs":["/all"],"results":[{"outcome":"succeeded"},{"outcome":"succeeded","outputs":["/b"]}]}"#
         let outcomes = try run("#!/bin/sh\necho '\(reply)'\n", invocations(["a", "b"]), batch: 50)
         #expect(outcomes.map(\.outputs) == [["/all"], ["/b"]])
     }
 
-    @Test func `S42 a name that a plugin can't be given fails alone`() throws {
+    @Test func `S42 a file whose name cannot be passed to a plugin fails alone`() throws {
         var given = invocations(["a", "b", "c"])
         Stage.use(path: PathBytes(Array("/srv/in/".utf8) + [0xE9]), in: &given[1])
         let outcomes = try run(noting, given, batch: 50)
@@ -109,7 +109,7 @@ struct BatchTests {
         #expect(stage.directory.text(of: "runs") == "a c\n")
     }
 
-    @Test func `S42 a shell command gets all events, and the environment of the first`() throws {
+    @Test func `S42 a shell command receives all events, and the environment of the first`() throws {
         let registry = HandlerRegistry(builtIn: [], discovery: stage.discovery(), host: stage.host)
         let action = Action(
             .shell(
@@ -124,7 +124,7 @@ struct BatchTests {
         #expect(request.id == "JOB-a")
     }
 
-    @Test func `S42 built-in handlers run for one after another, and stop in between`() {
+    @Test func `S42 built-in handlers run for one event after another, and stop in between`() {
         let registry = HandlerRegistry(
             builtIn: [OtherActions.LogHandler()], discovery: stage.discovery(), host: stage.host)
         let action = Action(
@@ -139,7 +139,7 @@ struct BatchTests {
 
     // MARK: Members of an event
 
-    @Test func `S06 S07 S38 S45 an event brings what was before, other names, entries and text`() throws {
+    @Test func `S06 S07 S38 S45 an event has the previous metadata, other names, entries and text`() throws {
         var event = Stage.event(path: "/srv/in/log", kind: .modified)
         var before = event.snapshot
         before.size = 7
@@ -157,12 +157,12 @@ struct BatchTests {
         event.isByMove = true
         event.children = 3
         event.tail = TailText(offset: 7, bytes: Array("più\n".utf8), isReset: true, remaining: 9)
-        let told = PluginEvent(event)
-        #expect(told.sameAs?.map(\.bytes) == event.sameAs.map(\.bytes))
-        #expect(told.via == "move" && told.children == 3)
-        #expect(told.tail == PluginTail(offset: 7, text: "più\n", base64: nil, reset: true, remaining: 9))
-        #expect(told.before?.size == 7 && told.before?.mode == "0600")
-        #expect(told.before?.xattr == ["user.big": ["size": 5_000], "user.old": "was", "user.new": .null])
+        let encoded = PluginEvent(event)
+        #expect(encoded.sameAs?.map(\.bytes) == event.sameAs.map(\.bytes))
+        #expect(encoded.via == "move" && encoded.children == 3)
+        #expect(encoded.tail == PluginTail(offset: 7, text: "più\n", base64: nil, reset: true, remaining: 9))
+        #expect(encoded.before?.size == 7 && encoded.before?.mode == "0600")
+        #expect(encoded.before?.xattr == ["user.big": ["size": 5_000], "user.old": "was", "user.new": .null])
         event.tail?.bytes = [0xE9]
         #expect(PluginEvent(event).tail?.base64 == "6Q==")
         let plain = PluginEvent(Stage.event(path: "/srv/in/a"))
@@ -193,7 +193,7 @@ struct BatchTests {
         #expect(one == same && one != two)
     }
 
-    @Test func `S02 what has no content has no checksum, and a stop or the timeout ends the reading`() throws {
+    @Test func `S02 an entry without content has no checksum, and a stop or the timeout stops reading`() throws {
         #expect(Self.sha256(of: stage.directory.path, within: limit) == .notRegular)
         let absent = stage.directory.path.appending("absent")
         #expect(Self.sha256(of: absent, within: limit) == .unreadable(errno: ENOENT))

@@ -42,9 +42,9 @@ struct PluginDiscoveryTests {
     @Test func `a directory with plugin.yaml is a plugin, and its command is relative to it`() throws {
         try addDirectory("thumbnail", executable: "thumb")
         let plugin = try #require(find("thumbnail", yaml: ["thumbnail": Self.yaml])).get()
-        let folder = stage.directory.path.appending("plugins").appending("thumbnail")
-        #expect(plugin.location == folder)
-        #expect(plugin.executable == folder.appending("thumb"))
+        let directory = stage.directory.path.appending("plugins").appending("thumbnail")
+        #expect(plugin.location == directory)
+        #expect(plugin.executable == directory.appending("thumb"))
         #expect(plugin.arguments == [])
         #expect(plugin.description.version == "1.2")
     }
@@ -223,15 +223,15 @@ struct PluginDiscoveryTests {
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
     func `as root, a plugin in a directory that others can change is refused, with the remedy`() throws {
         try addDirectory("thumbnail", executable: "thumb")
-        let folder = try stage.directory.directory("plugins/thumbnail", mode: 0o777)
+        let directory = try stage.directory.directory("plugins/thumbnail", mode: 0o777)
         let open = try problem("thumbnail", yaml: ["thumbnail": Self.yaml])
         #expect(
-            open.message == "plugin 'thumbnail': '\(folder)' can be changed by others than root (mode 0777)")
-        #expect(open.help == "run: chmod go-w '\(folder)'")
+            open.message == "plugin 'thumbnail': '\(directory)' can be changed by others than root (mode 0777)")
+        #expect(open.help == "run: chmod go-w '\(directory)'")
         try stage.directory.directory("plugins/thumbnail")
-        #expect(folder.withCString { chown($0, 1000, 1000) } == 0)
+        #expect(directory.withCString { chown($0, 1000, 1000) } == 0)
         #expect(
-            try problem("thumbnail", yaml: ["thumbnail": Self.yaml]).help == "run: chown root:root '\(folder)'")
+            try problem("thumbnail", yaml: ["thumbnail": Self.yaml]).help == "run: chown root:root '\(directory)'")
     }
 
     @Test(

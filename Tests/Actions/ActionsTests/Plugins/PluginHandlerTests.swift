@@ -5,6 +5,7 @@ import PluginProtocol
 import Plugins
 import Rules
 import System
+import TestKit
 import Testing
 
 struct PluginHandlerTests {
@@ -286,7 +287,7 @@ struct PluginHandlerTests {
     @Test func `a stop does not count as an attempt`() throws {
         let stage = stage
         Thread.detachNewThread {
-            _ = eventually { stage.directory.text(of: "up") != nil }
+            _ = Deadline.wait { stage.directory.text(of: "up") != nil }
             stage.stop.raise()
         }
         let outcome = try stage.plugin("#!/bin/sh\ntouch '\(stage.directory.path)/up'\nsleep 600\n")
@@ -354,9 +355,9 @@ struct PluginHandlerTests {
         let outcome = try stage.plugin(
             "#!/bin/sh\ntrap 'exit 0' TERM\nwhile :; do sleep 0.05; done\n", invoke: { $0.timeout = .seconds(1) })
         #expect(outcome.code == "timed-out")
-        let told =
+        let warning =
             "warning: plugin 'resize' has taken longer than 1s; it is asked to stop, and killed after 10s"
-        #expect(stage.log.all.first == told)
+        #expect(stage.log.all.first == warning)
     }
 
     @Test func `a reply that is not UTF-8 is refused with the offset of the first invalid byte`() throws {

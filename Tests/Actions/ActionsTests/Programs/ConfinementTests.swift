@@ -2,13 +2,9 @@ import CAlightLinux
 import Foundation
 import Rules
 import System
+import TestKit
 import Testing
 @testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
 @testable import Programs
 
 /// The environment that the launcher sets up for a program, as the program sees it.
@@ -46,17 +42,17 @@ struct ConfinementTests {
     // MARK: - Priorities
 
     @Test func `umask and niceness are those of the rule`() {
-        let ended = run("umask; nice") {
+        let result = run("umask; nice") {
             $0.umask = 0o002
             $0.nice = 7
         }
-        #expect(ended.text == "0002\n7\n")
+        #expect(result.text == "0002\n7\n")
     }
 
     @Test func `niceness also applies to the autogroup, where the kernel has autogroups`() {
         guard FileManager.default.fileExists(atPath: "/proc/self/autogroup") else { return }
-        let ended = run("cat /proc/self/autogroup") { $0.nice = 7 }
-        #expect(ended.text.hasSuffix(" nice 7\n"))
+        let result = run("cat /proc/self/autogroup") { $0.nice = 7 }
+        #expect(result.text.hasSuffix(" nice 7\n"))
     }
 
     @Test(arguments: [
@@ -73,17 +69,17 @@ struct ConfinementTests {
     }
 
     @Test(.enabled(if: geteuid() == 0)) func `root may raise the priority of programs`() {
-        let ended = run("nice") {
+        let result = run("nice") {
             $0.nice = -5
             $0.ioPriority = .realtime(0)
         }
-        #expect(ended.text == "-5\n")
+        #expect(result.text == "-5\n")
     }
 
     // MARK: - Limits
 
     @Test func `the kernel enforces the limits`() {
-        let ended = run("ulimit -St; ulimit -Ht; ulimit -d; ulimit -n; ulimit -Hn; ulimit -f; ulimit -p") {
+        let result = run("ulimit -St; ulimit -Ht; ulimit -d; ulimit -n; ulimit -Hn; ulimit -f; ulimit -p") {
             $0.limits.cpu = .milliseconds(1500)
             $0.limits.memory = 512 << 20
             $0.limits.files = 64
@@ -91,23 +87,23 @@ struct ConfinementTests {
             $0.limits.processes = 500
         }
         // dash reports memory in KiB and file sizes in blocks.
-        #expect(ended.text == "2\n3\n524288\n64\n64\n2048\n500\n")
+        #expect(result.text == "2\n3\n524288\n64\n64\n2048\n500\n")
     }
 
     @Test func `a program that exceeds its CPU time gets SIGXCPU`() {
-        let ended = python("while True: pass") { $0.limits.cpu = .seconds(1) }
-        #expect(ended.way == .signalled(SIGXCPU))
+        let result = python("while True: pass") { $0.limits.cpu = .seconds(1) }
+        #expect(result.way == .signalled(SIGXCPU))
     }
 
     @Test func `a program that ignores SIGXCPU is killed, and the launcher reports why`() {
         let script = "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
-        let ended = python(script) { $0.limits.cpu = .seconds(1) }
-        #expect(ended.way == .signalled(SIGXCPU))
+        let result = python(script) { $0.limits.cpu = .seconds(1) }
+        #expect(result.way == .signalled(SIGXCPU))
     }
 
     @Test func `a program killed for another reason is not reported as out of CPU time`() {
-        let ended = run("kill -9 $$") { $0.limits.cpu = .seconds(1) }
-        #expect(ended.way == .signalled(SIGKILL))
+        let result = run("kill -9 $$") { $0.limits.cpu = .seconds(1) }
+        #expect(result.way == .signalled(SIGKILL))
     }
 
     @Test func `limits on memory, descriptors and file size are enforced`() throws {
@@ -124,7 +120,7 @@ struct ConfinementTests {
             "fs = []\ntry:\n  while True: fs.append(open('/dev/null'))\nexcept OSError as e: print(e.errno)"
         ) { $0.limits.files = 32 }
         #expect(files.text == "\(EMFILE)\n")
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let size = run("exec head -c 100000 /dev/zero >'\(directory.path)/f'") { $0.limits.fileSize = 1000 }
         #expect(size.way == .signalled(SIGXFSZ))
     }
@@ -156,8 +152,8 @@ struct ConfinementTests {
             (old, "the plan is of another version"), (short, "the plan is truncated"),
             (long, "the plan is longer than it specifies"), (counts, "a string of the plan contains a NUL"),
         ] {
-            let way = try Self.feed(bytes, to: path)
-            #expect(way == .notLaunched(reason))
+            let termination = try Self.feed(bytes, to: path)
+            #expect(termination == .notLaunched(reason))
         }
     }
 
@@ -171,7 +167,7 @@ struct ConfinementTests {
         let reading = OwnedDescriptor(pipe[0])
         let program = LaunchedProgram(
             launcher, of: LauncherPool(keeps: false), input: OwnedDescriptor(pipe[1]), output: reading, error: reading)
-        #expect(eventually { program.checkForEnd() })
+        #expect(Deadline.wait { program.checkForEnd() })
         return program.end
     }
 }

@@ -75,7 +75,7 @@ struct EndedWorkTests {
 
     /// The number of bytes that this thread has written.
     private static var written: UInt64 {
-        let lines = String(decoding: TestFile.read("/proc/thread-self/io") ?? [], as: UTF8.self).split(separator: "\n")
+        let lines = (TestFile.text("/proc/thread-self/io") ?? "").split(separator: "\n")
         return lines.first { $0.hasPrefix("wchar: ") }.flatMap { UInt64($0.dropFirst("wchar: ".count)) } ?? 0
     }
 
@@ -84,7 +84,7 @@ struct EndedWorkTests {
         try withTempTree { tree in
             var rule = Self.rule(tree.root, "copy")
             for name in ["in/a", "out/a"] { Self.make(tree.path(name), for: "copy") }
-            let source = try facts(tree.path("in/a"))
+            let source = try metadata(tree.path("in/a"))
             var times = [timespec](
                 repeating: timespec(tv_sec: Int(source.modified.seconds), tv_nsec: Int(source.modified.nanoseconds)),
                 count: 2)

@@ -4,13 +4,9 @@ import Glibc
 import Logging
 import Rules
 import System
+import TestKit
 import Testing
 @testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
 @testable import Programs
 
 /// One launcher runs many programs, which do not affect each other.
@@ -24,12 +20,12 @@ struct LauncherPoolTests {
     private func run(
         _ script: String, by launcher: ProcessLauncher? = nil, timeout: Duration = .seconds(60),
         _ change: (inout ProgramConfinement) -> Void = { _ in }
-    ) throws -> (said: String, launcher: pid_t, way: ProgramResult.Termination) {
+    ) throws -> (output: String, launcher: pid_t, way: ProgramResult.Termination) {
         var command = shell("echo $PPID; \(script)", timeout: timeout, grace: .milliseconds(100))
         change(&command.confinement)
-        let ended = (launcher ?? self.launcher).run(command, stop: stop)
-        let lines = ended.text.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
-        return (lines.count > 1 ? String(lines[1]) : "", try #require(pid_t(lines[0])), ended.way)
+        let result = (launcher ?? self.launcher).run(command, stop: stop)
+        let lines = result.text.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
+        return (lines.count > 1 ? String(lines[1]) : "", try #require(pid_t(lines[0])), result.way)
     }
 
     @Test func `a launcher runs one program after another`() throws {
@@ -38,7 +34,7 @@ struct LauncherPoolTests {
         let third = try run("echo hi")
         #expect(first.way == .exited(status: 3))
         #expect(second.way == .signalled(SIGKILL))
-        #expect(third.said == "hi\n")
+        #expect(third.output == "hi\n")
         #expect(Set([first.launcher, second.launcher, third.launcher]).count == 1)
     }
 
@@ -46,26 +42,26 @@ struct LauncherPoolTests {
         let launcher = ProcessLauncher(launcher: try #require(ProcessLauncher.find()), keepsLaunchers: false)
         let first = try run("echo one", by: launcher)
         let second = try run("echo two", by: launcher)
-        #expect(first.said == "one\n")
-        #expect(second.said == "two\n")
+        #expect(first.output == "one\n")
+        #expect(second.output == "two\n")
         #expect(first.launcher != second.launcher)
     }
 
     @Test func `the changes of one plan do not affect the next program`() throws {
-        let facts =
+        let report =
             "umask; nice; ulimit -n; ulimit -t; pwd; env | sort; cat /proc/self/status | grep -E 'Seccomp:|NoNew'"
-        let before = try run(facts)
-        let between = try run("cd /tmp; \(facts)") {
+        let before = try run(report)
+        let between = try run("cd /tmp; \(report)") {
             $0.umask = 0o777
             $0.nice = 7
             $0.limits.files = 20
             $0.limits.cpu = .seconds(9)
             $0.allowsNetwork = false
         }
-        let after = try run(facts)
+        let after = try run(report)
         #expect(between.launcher == before.launcher && after.launcher == before.launcher)
-        #expect(between.said != before.said)
-        #expect(after.said == before.said)
+        #expect(between.output != before.output)
+        #expect(after.output == before.output)
     }
 
     @Test func `a launcher runs the next program after a failed start and after a timeout`() throws {
@@ -74,7 +70,7 @@ struct LauncherPoolTests {
         #expect(missing.way == .couldNotStart("cannot start '/nowhere/x': No such file or directory"))
         #expect(try run("trap '' TERM; sleep 600 & wait; wait", timeout: .milliseconds(200)).way == .timedOut)
         let last = try run("echo hi")
-        #expect(last.said == "hi\n")
+        #expect(last.output == "hi\n")
         #expect(last.launcher == first.launcher)
     }
 
@@ -89,7 +85,7 @@ struct LauncherPoolTests {
         for _ in 0..<2 {
             #expect(process.run(plan, with: [null.raw, null.raw, null.raw, top.raw]) == 0)
             let program = LaunchedProgram(process, of: pool, input: null, output: null, error: null)
-            #expect(eventually { program.checkForEnd() })
+            #expect(Deadline.wait { program.checkForEnd() })
             #expect(program.end == .exited(status: 3))
             program.kill()
             #expect(process.send(.kill))
@@ -99,9 +95,9 @@ struct LauncherPoolTests {
     @Test func `a launcher that was killed while it waited is replaced`() throws {
         let first = try run("echo hi")
         #expect(kill(first.launcher, SIGKILL) == 0)
-        #expect(eventually { isGone(first.launcher) })
+        #expect(Deadline.wait { isGone(first.launcher) })
         let second = try run("echo hi")
-        #expect(second.said == "hi\n")
+        #expect(second.output == "hi\n")
         #expect(second.launcher != first.launcher)
     }
 
@@ -111,7 +107,7 @@ struct LauncherPoolTests {
     private func waitingChild(of launcher: pid_t) throws -> pid_t {
         var children: [pid_t] = []
         #expect(
-            eventually {
+            Deadline.wait {
                 children = Descendants.of(launcher)
                 // Before it has its own session, it may not be set up yet to exit with its launcher.
                 return children.count == 1 && children.allSatisfy { getsid($0) == $0 }
@@ -135,9 +131,9 @@ struct LauncherPoolTests {
         for _ in 0..<3 {
             let child = try waitingChild(of: first.launcher)
             #expect(kill(child, SIGKILL) == 0)
-            #expect(eventually { isGone(child) })
+            #expect(Deadline.wait { isGone(child) })
             let second = try run("echo hi")
-            #expect(second.said == "hi\n")
+            #expect(second.output == "hi\n")
             #expect(second.launcher == first.launcher)
         }
     }
@@ -148,19 +144,19 @@ struct LauncherPoolTests {
         let first = try run(signals)
         let child = try waitingChild(of: first.launcher)
         #expect(kill(child, number) == 0 && kill(first.launcher, number) == 0)
-        #expect(eventually { hasTakenSignals(child) && hasTakenSignals(first.launcher) })
+        #expect(Deadline.wait { hasTakenSignals(child) && hasTakenSignals(first.launcher) })
         let second = try run(signals)
         #expect(second.way == .exited(status: 0))
-        #expect(second.said == first.said)
-        #expect(first.said.filter { $0 == "0" }.count == 4 * 16, "\(first.said)")
+        #expect(second.output == first.output)
+        #expect(first.output.filter { $0 == "0" }.count == 4 * 16, "\(first.output)")
         #expect(second.launcher == first.launcher)
     }
 
     @Test(arguments: [(SIGTERM, SIGTERM), (SIGHUP, SIGKILL)])
-    func `a program can have its launcher end it at once`(asked: Int32, met: Int32) throws {
+    func `a program can have its launcher terminate it at once`(asked: Int32, met: Int32) throws {
         for _ in 0..<20 {
-            let ended = try run("kill -\(asked) $PPID; sleep 600")
-            #expect(ended.way == .signalled(met))
+            let result = try run("kill -\(asked) $PPID; sleep 600")
+            #expect(result.way == .signalled(met))
         }
     }
 
@@ -176,7 +172,7 @@ struct LauncherPoolTests {
             process, of: LauncherPool(keeps: true), input: null, output: null, error: null)
         #expect(!program.hasStarted)
         process.resume()
-        #expect(eventually { program.checkForEnd() })
+        #expect(Deadline.wait { program.checkForEnd() })
         #expect(program.end == .exited(status: 3))
     }
 
@@ -186,9 +182,9 @@ struct LauncherPoolTests {
         let first = try run(": >/proc/$PPID/fd/1; echo hi")
         let second = try run(": >/proc/$PPID/fd/1; echo hi")
         let third = try run("readlink /proc/$PPID/fd/1")
-        #expect(first.way == .exited(status: 0) && first.said == "hi\n")
-        #expect(second.way == .exited(status: 0) && second.said == "hi\n")
-        #expect(third.said == "/dev/null\n")
+        #expect(first.way == .exited(status: 0) && first.output == "hi\n")
+        #expect(second.way == .exited(status: 0) && second.output == "hi\n")
+        #expect(third.output == "/dev/null\n")
         #expect(Set([first.launcher, second.launcher, third.launcher]).count == 1)
     }
 
@@ -211,7 +207,7 @@ struct LauncherPoolTests {
             let flags = fcntl(end.raw, F_GETFL)
             #expect(flags & O_NONBLOCK != 0)
         }
-        #expect(eventually { program.checkForEnd() })
+        #expect(Deadline.wait { program.checkForEnd() })
     }
 
     /// A program that fills its standard input, creates the file `full`, and continues with the given lines of Python.
@@ -233,20 +229,20 @@ struct LauncherPoolTests {
             grace: .milliseconds(100))
     }
 
-    @Test func `a program that fills its own input ends at its timeout`() throws {
-        let directory = try TemporaryDirectory()
+    @Test func `a program that fills its own input is terminated at its timeout`() throws {
+        let directory = TemporaryDirectory()
         let command = filling(directory, then: "time.sleep(600)", timeout: .milliseconds(100))
         func input() -> [UInt8] {
-            #expect(eventually { directory.text(of: "full") != nil })
+            #expect(Deadline.wait { directory.text(of: "full") != nil })
             return [65]
         }
-        let ended = launcher.run(command, stop: stop, report: { _ in }, lateInput: input)
-        #expect(ended.way == .timedOut)
+        let result = launcher.run(command, stop: stop, report: { _ in }, lateInput: input)
+        #expect(result.way == .timedOut)
     }
 
     @Test(arguments: [4000, 300_000])
     func `a request that does not fit into the pipe yet arrives complete`(size: Int) throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let rest = """
             print('full', file=sys.stderr, flush=True)
             while not os.path.exists('\(directory.path)/go'): time.sleep(0.01)
@@ -255,16 +251,16 @@ struct LauncherPoolTests {
             """
         let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         func input() -> [UInt8] {
-            #expect(eventually { directory.text(of: "full") != nil })
+            #expect(Deadline.wait { directory.text(of: "full") != nil })
             return bytes
         }
         // The report is handled after the first attempt to write.
         func take(_ line: ArraySlice<UInt8>) {
             if line.elementsEqual("full".utf8) { _ = try? directory.write("go", "") }
         }
-        let ended = launcher.run(filling(directory, then: rest), stop: stop, report: take, lateInput: input)
-        #expect(ended.way == .exited(status: 0))
-        #expect(ended.output == bytes)
+        let result = launcher.run(filling(directory, then: rest), stop: stop, report: take, lateInput: input)
+        #expect(result.way == .exited(status: 0))
+        #expect(result.output == bytes)
     }
 
     // MARK: - Launchers that fail
@@ -275,37 +271,37 @@ struct LauncherPoolTests {
         let program = try launcher.start(shell("echo hi"))
         #expect(!program.checkForEnd())
         #expect(kill(first.launcher, SIGKILL) == 0)
-        #expect(eventually { program.checkForEnd() })
+        #expect(Deadline.wait { program.checkForEnd() })
         #expect(program.end == .notLaunched("alight-launch exited before the program started"))
         #expect(!program.hasStarted)
     }
 
-    @Test func `a program that ends in time has ended, though its stopped launcher could not report it`() throws {
+    @Test func `a program that exits in time has exited, though its stopped launcher could not report it`() throws {
         let first = try run("echo hi")
         _ = try waitingChild(of: first.launcher)
         #expect(kill(first.launcher, SIGSTOP) == 0)
-        #expect(eventually { Descendants.state(of: first.launcher) == "T" })
+        #expect(Deadline.wait { Descendants.state(of: first.launcher) == "T" })
         let second = try run("echo there", timeout: .seconds(1))
         #expect(second.way == .exited(status: 0))
-        #expect(second.said == "there\n")
+        #expect(second.output == "there\n")
         #expect(second.launcher == first.launcher)
     }
 
     @Test func `a stopped launcher is resumed when its program times out`() throws {
-        let ids = try TemporaryDirectory()
+        let ids = TemporaryDirectory()
         let first = try run("echo hi")
         let script = "setsid sleep 600 & echo $! >'\(ids.path)/ids'; kill -STOP $PPID; sleep 600"
-        let ended = try run(script, timeout: .seconds(1))
-        #expect(ended.launcher == first.launcher)
-        #expect(ended.way == .timedOut)
+        let result = try run(script, timeout: .seconds(1))
+        #expect(result.launcher == first.launcher)
+        #expect(result.way == .timedOut)
         let processes = ids.processes(in: "ids")
         #expect(processes.count == 1)
         #expect(processes.allSatisfy(isGone))
-        #expect(try run("echo hi").said == "hi\n")
+        #expect(try run("echo hi").output == "hi\n")
     }
 
     @Test func `a launcher that cannot be resumed is killed with all its processes`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         // SIGCONT does not resume a traced process.
         let script = """
             import ctypes, os, subprocess, time
@@ -320,11 +316,11 @@ struct LauncherPoolTests {
         let command = Command(
             executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: .seconds(2),
             grace: .milliseconds(100))
-        let ended = launcher.run(command, stop: stop)
-        #expect(ended.way == .timedOut, "\(ended)")
+        let result = launcher.run(command, stop: stop)
+        #expect(result.way == .timedOut, "\(result)")
         let processes = directory.processes(in: "ids")
         #expect(processes.count == 2)
-        #expect(eventually { processes.allSatisfy(isGone) })
+        #expect(Deadline.wait { processes.allSatisfy(isGone) })
     }
 
     @Test func `a launcher that accepts no plan is replaced`() throws {
@@ -334,7 +330,7 @@ struct LauncherPoolTests {
         // More than the socket buffer can hold.
         for index in 0..<4 { command.environment.append(("LONG\(index)", [UInt8](repeating: 65, count: 120_000))) }
         #expect(launcher.run(command, stop: stop).text == "hi\n")
-        #expect(eventually { isGone(first.launcher) })
+        #expect(Deadline.wait { isGone(first.launcher) })
     }
 
     @Test func `a path that cannot be opened for a program uses up no launcher`() throws {
@@ -343,31 +339,31 @@ struct LauncherPoolTests {
             var (confined, placed) = (shell("true"), shell("true"))
             confined.confinement.grants = [ProgramConfinement.Grant("/nowhere", .read)]
             placed.directory = "/nowhere"
-            let ways = [confined, placed].map { launcher.run($0, stop: stop).way }
+            let terminations = [confined, placed].map { launcher.run($0, stop: stop).way }
             #expect(
-                ways == [
+                terminations == [
                     .couldNotStart("cannot add '/nowhere' to its sandbox: No such file or directory"),
                     .couldNotStart("cannot enter the directory '/nowhere': No such file or directory"),
                 ])
             let next = try run("echo hi")
-            #expect(next.said == "hi\n" && next.launcher == first.launcher)
+            #expect(next.output == "hi\n" && next.launcher == first.launcher)
         }
     }
 
     @Test func `a plan that no launcher accepts fails permanently`() {
         let arguments = (0..<200).map { _ in [UInt8](repeating: 65, count: 100_000) }
-        let ended = launcher.run(
+        let result = launcher.run(
             Command(executable: "/bin/true", arguments: arguments, timeout: .seconds(60)), stop: stop)
-        #expect(ended.way == .couldNotStart("its arguments and its environment are too long"))
+        #expect(result.way == .couldNotStart("its arguments and its environment are too long"))
     }
 
     @Test func `a program that asks to be traced by its parent runs`() {
         let script = "import ctypes, os; ctypes.CDLL(None).ptrace(0, 0, 0, 0); os.execv('/bin/echo', ['echo', 'hi'])"
         let command = Command(
             executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: .seconds(60))
-        let ended = launcher.run(command, stop: stop)
-        #expect(ended.way == .exited(status: 0))
-        #expect(ended.text == "hi\n")
+        let result = launcher.run(command, stop: stop)
+        #expect(result.way == .exited(status: 0))
+        #expect(result.text == "hi\n")
     }
 
     @Test func `one of several idle launchers remains`() throws {
@@ -385,14 +381,14 @@ struct LauncherPoolTests {
     }
 
     @Test func `a program is killed when nothing refers to its run any more`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         func begin() throws {
             let program = try launcher.start(
                 shell("echo $$ >'\(directory.path)/i'; mv '\(directory.path)/i' '\(directory.path)/ids'; sleep 600"))
-            #expect(eventually { directory.text(of: "ids") != nil })
+            #expect(Deadline.wait { directory.text(of: "ids") != nil })
             #expect(!program.checkForEnd())
         }
         try begin()
-        #expect(eventually { directory.processes(in: "ids").allSatisfy(isGone) })
+        #expect(Deadline.wait { directory.processes(in: "ids").allSatisfy(isGone) })
     }
 }

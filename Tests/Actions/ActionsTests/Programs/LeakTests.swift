@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Programs
 import System
+import TestKit
 import Testing
 
 /// Each body runs in its own process, so that descriptors and children can be counted exactly.
@@ -20,42 +21,42 @@ struct LeakTests {
                 for round in 0..<13 {
                     let text = "\(thread)-\(round)"
                     let input = Array(text.utf8) + [UInt8](repeating: 0, count: round * 20_000)
-                    let ended = launcher.run(shell("head -c \(text.utf8.count); exit 7", input: input), stop: stop)
-                    if ended.way != .exited(status: 7) || ended.text != text {
-                        failures.change { $0.append("\(text): \(ended.way) '\(ended.text)'") }
+                    let result = launcher.run(shell("head -c \(text.utf8.count); exit 7", input: input), stop: stop)
+                    if result.way != .exited(status: 7) || result.text != text {
+                        failures.change { $0.append("\(text): \(result.way) '\(result.text)'") }
                     }
                 }
             }
             #expect(failures.value == [])
             launcher.endIdle()
-            #expect(eventually { openDescriptors() <= before }, "\(openDescriptors()) instead of \(before)")
-            #expect(eventually { children().isEmpty }, "\(children())")
+            #expect(Deadline.wait { openDescriptors() <= before }, "\(openDescriptors()) instead of \(before)")
+            #expect(Deadline.wait { children().isEmpty }, "\(children())")
         }
     }
 
-    @Test func `ten thousand runs, two hundred at once, all end and leave nothing behind`() async {
+    @Test func `ten thousand runs, two hundred at once, all finish and leave nothing behind`() async {
         await #expect(processExitsWith: .success) {
             let launcher = try makeLauncher()
             let stop = StopSignal()
             let command = Command(executable: "/bin/true", timeout: .seconds(300))
             _ = launcher.run(command, stop: stop)
             launcher.endIdle()
-            #expect(eventually { children().isEmpty }, "\(children())")
+            #expect(Deadline.wait { children().isEmpty }, "\(children())")
             let before = (openDescriptors(), threads())
             let failures = Locked<[String]>([])
             onThreads(200) { thread in
                 for round in 0..<50 {
-                    let ended = runWhenThereIsRoom(command, by: launcher, stop: stop)
-                    if ended.way != .exited(status: 0) {
-                        failures.change { $0.append("\(thread)-\(round): \(ended.way)") }
+                    let result = runWhenPossible(command, by: launcher, stop: stop)
+                    if result.way != .exited(status: 0) {
+                        failures.change { $0.append("\(thread)-\(round): \(result.way)") }
                     }
                 }
             }
             #expect(failures.value.isEmpty, "\(failures.value.count) of 10,000: \(failures.value.prefix(3))")
             launcher.endIdle()
-            #expect(eventually { openDescriptors() <= before.0 }, "\(openDescriptors()) instead of \(before.0)")
-            #expect(eventually { threads() <= before.1 }, "\(threads()) instead of \(before.1)")
-            #expect(eventually { children().isEmpty }, "\(children())")
+            #expect(Deadline.wait { openDescriptors() <= before.0 }, "\(openDescriptors()) instead of \(before.0)")
+            #expect(Deadline.wait { threads() <= before.1 }, "\(threads()) instead of \(before.1)")
+            #expect(Deadline.wait { children().isEmpty }, "\(children())")
         }
     }
 
@@ -74,8 +75,8 @@ struct LeakTests {
                 _ = ProcessLauncher(launcher: "/nowhere").run(shell("true"), stop: stop)
             }
             launcher.endIdle()
-            #expect(eventually { openDescriptors() <= before }, "\(openDescriptors()) instead of \(before)")
-            #expect(eventually { children().isEmpty }, "\(children())")
+            #expect(Deadline.wait { openDescriptors() <= before }, "\(openDescriptors()) instead of \(before)")
+            #expect(Deadline.wait { children().isEmpty }, "\(children())")
         }
     }
 
@@ -85,7 +86,7 @@ struct LeakTests {
             let stop = StopSignal()
             _ = launcher.run(shell("true"), stop: stop)
             launcher.endIdle()
-            #expect(eventually { children().isEmpty }, "\(children())")
+            #expect(Deadline.wait { children().isEmpty }, "\(children())")
             fillGaps()
             let before = openDescriptors()
             var limit = rlimit()
@@ -97,24 +98,24 @@ struct LeakTests {
                 // The kernel assigns the lowest free number, so only the spare ones are free.
                 limit.rlim_cur = rlim_t(before - 1 + spare)
                 setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-                let ended = launcher.run(shell("cat; exit 3", input: [65]), stop: stop)
+                let result = launcher.run(shell("cat; exit 3", input: [65]), stop: stop)
                 launcher.endIdle()
                 limit.rlim_cur = usual
                 setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-                if case .notLaunched = ended.way {
+                if case .notLaunched = result.way {
                     refused += 1
                     continue
                 }
                 launched += 1
-                #expect(ended.way == .exited(status: 3), "with \(spare) spare descriptors")
-                #expect(ended.text == "A")
+                #expect(result.way == .exited(status: 3), "with \(spare) spare descriptors")
+                #expect(result.text == "A")
             }
             #expect((1...30).contains(launched), "\(launched) with \(before) descriptors before")
             #expect(launcher.run(shell("exit 4"), stop: stop).way == .exited(status: 4))
             launcher.endIdle()
             // Foundation leaks the two descriptors of its socket pair when the system refuses a start.
             let most = before + 2 * refused
-            #expect(eventually { openDescriptors() <= most }, "\(openDescriptors()) instead of \(most)")
+            #expect(Deadline.wait { openDescriptors() <= most }, "\(openDescriptors()) instead of \(most)")
         }
     }
 
@@ -125,8 +126,8 @@ struct LeakTests {
             limit.rlim_cur = min(3000, limit.rlim_max)
             setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
             let launcher = try makeLauncher()
-            let ended = launcher.run(shell("ulimit -n"), stop: StopSignal())
-            #expect(ended.text == "\(limit.rlim_cur)\n")
+            let result = launcher.run(shell("ulimit -n"), stop: StopSignal())
+            #expect(result.text == "\(limit.rlim_cur)\n")
             getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
             #expect(limit.rlim_cur <= 1024)
         }
@@ -137,8 +138,8 @@ struct LeakTests {
             signal(SIGHUP, SIG_IGN)
             signal(SIGCHLD, SIG_DFL)
             signal(SIGUSR1, SIG_IGN)
-            let ended = try makeLauncher().run(shell("grep SigIgn /proc/self/status"), stop: StopSignal())
-            #expect(ended.text == "SigIgn:\t0000000000000000\n")
+            let result = try makeLauncher().run(shell("grep SigIgn /proc/self/status"), stop: StopSignal())
+            #expect(result.text == "SigIgn:\t0000000000000000\n")
         }
     }
 
@@ -165,9 +166,10 @@ struct LeakTests {
                 }
                 if round == 0 { threads.change { $0 = runningThreads() } }
             }
-            #expect(eventually { openDescriptors() <= before }, "\(openDescriptors()) instead of \(before)")
-            #expect(eventually { children().isEmpty }, "\(children())")
-            #expect(eventually { runningThreads() <= threads.value }, "\(runningThreads()) instead of \(threads.value)")
+            #expect(Deadline.wait { openDescriptors() <= before }, "\(openDescriptors()) instead of \(before)")
+            #expect(Deadline.wait { children().isEmpty }, "\(children())")
+            #expect(
+                Deadline.wait { runningThreads() <= threads.value }, "\(runningThreads()) instead of \(threads.value)")
         }
     }
 }
@@ -214,10 +216,10 @@ private func children() -> [String] {
 /// Runs a command, and repeats this while it could not be launched.
 ///
 /// On a busy machine so many programs run at once that descriptors run out. The engine retries as well.
-private func runWhenThereIsRoom(_ command: Command, by launcher: ProcessLauncher, stop: StopSignal) -> ProgramResult {
+private func runWhenPossible(_ command: Command, by launcher: ProcessLauncher, stop: StopSignal) -> ProgramResult {
     let deadline = ContinuousClock.now + .seconds(120)
     while true {
-        let ended = launcher.run(command, stop: stop)
-        guard case .notLaunched = ended.way, ContinuousClock.now < deadline else { return ended }
+        let result = launcher.run(command, stop: stop)
+        guard case .notLaunched = result.way, ContinuousClock.now < deadline else { return result }
     }
 }

@@ -3,13 +3,9 @@ import Glibc
 import PluginProtocol
 import Rules
 import System
+import TestKit
 import Testing
 @testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
 @testable import Programs
 
 /// No process outlives a program that kills its launcher.
@@ -37,7 +33,7 @@ struct OrphanTests {
             Orphans.adopt()
             let launcher = try makeLauncher()
             for _ in 0..<3 {
-                let directory = try TemporaryDirectory()
+                let directory = TemporaryDirectory()
                 let command = OrphanTests.command(
                     OrphanTests.killer, [directory.path.description, "", LeftoverTests.escape])
                 #expect(launcher.run(command, stop: StopSignal()).way == .signalled(SIGKILL))
@@ -62,8 +58,8 @@ struct OrphanTests {
                     if os.fork(): os._exit(0)
                     os.setsid()
                 """
-            let ended = try makeLauncher().run(OrphanTests.command(chain), stop: StopSignal())
-            #expect(ended.way == .signalled(SIGKILL))
+            let result = try makeLauncher().run(OrphanTests.command(chain), stop: StopSignal())
+            #expect(result.way == .signalled(SIGKILL))
             #expect(Descendants.of(getpid()).isEmpty)
         }
     }
@@ -72,26 +68,26 @@ struct OrphanTests {
         await #expect(processExitsWith: .success) {
             Orphans.adopt()
             let launcher = try makeLauncher()
-            let directory = try TemporaryDirectory()
+            let directory = TemporaryDirectory()
             let path = directory.path.description
             let background = call("/bin/sh", ["-c", "sleep 600 >/dev/null & echo $! >other"], in: directory.path)
             #expect(background.status == 0)
             let other = try #require(directory.processes(in: "other").first)
             // A confinement of this process also applies to the other one.
             let isOther = !Descendants.hasNoNewPrivileges(other)
-            let way = Locked<ProgramResult.Termination?>(nil)
+            let termination = Locked<ProgramResult.Termination?>(nil)
             Thread.detachNewThread {
                 let script = "echo $$ >'\(path)/neighbour'; until test -e '\(path)/go'; do sleep 0.01; done; exit 7"
-                let ended = launcher.run(shell(script, timeout: .seconds(300)), stop: StopSignal())
-                way.change { $0 = ended.way }
+                let result = launcher.run(shell(script, timeout: .seconds(300)), stop: StopSignal())
+                termination.change { $0 = result.way }
             }
-            #expect(eventually { directory.processes(in: "neighbour").count == 1 })
-            let ended = launcher.run(shell("kill -9 $PPID; sleep 600", timeout: .seconds(300)), stop: StopSignal())
-            #expect(ended.way == .signalled(SIGKILL))
+            #expect(Deadline.wait { directory.processes(in: "neighbour").count == 1 })
+            let result = launcher.run(shell("kill -9 $PPID; sleep 600", timeout: .seconds(300)), stop: StopSignal())
+            #expect(result.way == .signalled(SIGKILL))
             #expect(!isOther || kill(other, 0) == 0)
             try directory.write("go", "")
-            #expect(eventually { way.value != nil })
-            #expect(way.value == .exited(status: 7))
+            #expect(Deadline.wait { termination.value != nil })
+            #expect(termination.value == .exited(status: 7))
             kill(other, SIGKILL)
         }
     }
@@ -99,7 +95,7 @@ struct OrphanTests {
     @Test func `the processes of a serving plugin die with the launcher that it kills`() async {
         await #expect(processExitsWith: .success) {
             Orphans.adopt()
-            let directory = try TemporaryDirectory()
+            let directory = TemporaryDirectory()
             let serving = try ServingStage(
                 """
                 import subprocess, time

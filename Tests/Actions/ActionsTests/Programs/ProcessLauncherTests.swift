@@ -4,6 +4,7 @@ import Logging
 import Programs
 import Synchronization
 import System
+import TestKit
 import Testing
 
 /// Whether the handler of SIGUSR2 has run.
@@ -39,9 +40,9 @@ struct ProcessLauncherTests {
     @Test func `a megabyte goes in and comes out while both pipes are full`() {
         let input = (0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         let command = Command(executable: "/bin/cat", input: input, timeout: .seconds(60))
-        let ended = run(command)
-        #expect(ended.way == .exited(status: 0))
-        #expect(ended.output == input)
+        let result = run(command)
+        #expect(result.way == .exited(status: 0))
+        #expect(result.output == input)
     }
 
     @Test func `the working directory is the specified one`() {
@@ -51,8 +52,8 @@ struct ProcessLauncherTests {
     }
 
     @Test func `signals, privileges, umask and session are clean`() throws {
-        let ended = run(shell("cat /proc/self/status; umask; echo session $(ps -o sid= -p $$) $$"))
-        let text = ended.text
+        let result = run(shell("cat /proc/self/status; umask; echo session $(ps -o sid= -p $$) $$"))
+        let text = result.text
         for line in ["SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000", "NoNewPrivs:\t1", "\n0027\n"] {
             #expect(text.contains(line), "no \(line)")
         }
@@ -89,44 +90,44 @@ struct ProcessLauncherTests {
     // MARK: - Standard input
 
     @Test func `a program that never reads its input is not an error`() {
-        let ended = run(shell("echo done", input: [UInt8](repeating: 65, count: 1 << 20)))
-        #expect(ended.way == .exited(status: 0))
-        #expect(ended.text == "done\n")
+        let result = run(shell("echo done", input: [UInt8](repeating: 65, count: 1 << 20)))
+        #expect(result.way == .exited(status: 0))
+        #expect(result.text == "done\n")
     }
 
     @Test func `a program that closes its input keeps running`() {
         let script = "exec <&-; echo done; exec >&- 2>&-; for i in 1 2 3; do :; done; exit 3"
-        let ended = run(shell(script, input: [UInt8](repeating: 65, count: 1 << 20)))
-        #expect(ended.way == .exited(status: 3))
-        #expect(ended.text == "done\n")
+        let result = run(shell(script, input: [UInt8](repeating: 65, count: 1 << 20)))
+        #expect(result.way == .exited(status: 3))
+        #expect(result.text == "done\n")
     }
 
     @Test func `a program that reads only a part of its input is not an error`() {
-        let ended = run(shell("head -c 3", input: [UInt8](repeating: 65, count: 1 << 20)))
-        #expect(ended.text == "AAA")
+        let result = run(shell("head -c 3", input: [UInt8](repeating: 65, count: 1 << 20)))
+        #expect(result.text == "AAA")
     }
 
     // MARK: - Output
 
-    @Test func `a gigabyte of output is truncated at the limit, and the program is ended`() {
-        let ended = run(shell("head -c 1G /dev/zero", output: .collected(limit: 100_000)))
-        #expect(ended.way == .outputTooLarge)
-        #expect(ended.output.count == 100_000)
+    @Test func `a gigabyte of output is truncated at the limit, and the program is terminated`() {
+        let result = run(shell("head -c 1G /dev/zero", output: .collected(limit: 100_000)))
+        #expect(result.way == .outputTooLarge)
+        #expect(result.output.count == 100_000)
     }
 
     @Test func `output of exactly the limit is not too large`() {
-        let ended = run(shell("head -c 100000 /dev/zero", output: .collected(limit: 100_000)))
-        #expect(ended.way == .exited(status: 0))
-        #expect(ended.output.count == 100_000)
+        let result = run(shell("head -c 100000 /dev/zero", output: .collected(limit: 100_000)))
+        #expect(result.way == .exited(status: 0))
+        #expect(result.output.count == 100_000)
     }
 
     @Test func `the head and the tail of endless stderr are stored`() {
-        let ended = run(shell("echo first >&2; head -c 30M /dev/zero | tr '\\0' x >&2; echo >&2; echo last >&2"))
-        #expect(ended.way == .exited(status: 0))
-        #expect(ended.log.text.hasPrefix("first\nxxx"))
-        #expect(ended.log.text.hasSuffix("xxx\nlast\n"))
-        #expect(ended.log.text.utf8.count < 140_000)
-        #expect(ended.lastLine == "last")
+        let result = run(shell("echo first >&2; head -c 30M /dev/zero | tr '\\0' x >&2; echo >&2; echo last >&2"))
+        #expect(result.way == .exited(status: 0))
+        #expect(result.log.text.hasPrefix("first\nxxx"))
+        #expect(result.log.text.hasSuffix("xxx\nlast\n"))
+        #expect(result.log.text.utf8.count < 140_000)
+        #expect(result.lastLine == "last")
     }
 
     @Test func `lines have levels, progress and replaced bytes, in order`() {
@@ -136,34 +137,34 @@ struct ProcessLauncherTests {
             printf 'caf\351 \033[31mred\n' >&2
             printf '{"progress":0.4,"message":"page 5 of 12"}\n{"progress":7}\n{"other":1}\nno newline' >&2
             """#
-        let ended = launcher.run(shell(script), stop: stop) { reports.append(ProgramReport(line: $0)) }
+        let result = launcher.run(shell(script), stop: stop) { reports.append(ProgramReport(line: $0)) }
         #expect(
             reports == [
                 .line(.info, "plain"), .line(.error, "bad"), .line(.debug, "fine"), .line(.info, "<9>odd"),
                 .line(.info, "caf\u{FFFD} \u{FFFD}[31mred"), .progress(0.4, "page 5 of 12"), .progress(1, nil),
                 .line(.info, "{\"other\":1}"), .line(.info, "no newline"),
             ])
-        #expect(ended.lastLine == "no newline")
+        #expect(result.lastLine == "no newline")
     }
 
     @Test func `lines arrive while the program runs`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let script = "echo waiting >&2; while ! [ -e '\(directory.path)/go' ]; do sleep 0.01; done"
-        let ended = launcher.run(shell(script), stop: stop) { line in
+        let result = launcher.run(shell(script), stop: stop) { line in
             if line.elementsEqual("waiting".utf8) { _ = try? directory.write("go", "") }
         }
-        #expect(ended.way == .exited(status: 0))
+        #expect(result.way == .exited(status: 0))
     }
 
     @Test func `output can be logged, and is not split into lines without limit`() {
         var size = 0
         let command = shell("head -c 3M /dev/zero | tr '\\0' x; echo end", output: .reported)
-        let ended = launcher.run(command, stop: stop) { size += $0.count }
-        #expect(ended.way == .exited(status: 0))
+        let result = launcher.run(command, stop: stop) { size += $0.count }
+        #expect(result.way == .exited(status: 0))
         #expect(size == OutputLines.limit)
-        #expect(ended.unread == 3 << 20 + 4 - OutputLines.limit)
-        #expect(ended.log.text.hasSuffix("xend\n"))
-        #expect(ended.output.isEmpty)
+        #expect(result.unread == 3 << 20 + 4 - OutputLines.limit)
+        #expect(result.log.text.hasSuffix("xend\n"))
+        #expect(result.output.isEmpty)
     }
 
     // MARK: - Exit
@@ -179,19 +180,19 @@ struct ProcessLauncherTests {
     }
 
     @Test func `half a line before a death is retained`() {
-        let ended = run(shell("printf '{\"outcome\":\"succ'; kill -9 $$"))
-        #expect(ended.way == .signalled(SIGKILL))
-        #expect(ended.text == "{\"outcome\":\"succ")
+        let result = run(shell("printf '{\"outcome\":\"succ'; kill -9 $$"))
+        #expect(result.way == .signalled(SIGKILL))
+        #expect(result.text == "{\"outcome\":\"succ")
     }
 
     @Test func `a program that does not exist cannot be started`() {
-        let ended = run(Command(executable: "/nowhere/x", timeout: .seconds(60)))
-        #expect(ended.way == .couldNotStart("cannot start '/nowhere/x': No such file or directory"))
-        #expect(ended.miss == .gone)
+        let result = run(Command(executable: "/nowhere/x", timeout: .seconds(60)))
+        #expect(result.way == .couldNotStart("cannot start '/nowhere/x': No such file or directory"))
+        #expect(result.miss == .gone)
     }
 
     @Test func `a file that is not a program cannot be started, with the reason`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         let script = try directory.write("script", "#!/bin/sh\n")
         let cases: [(file: PathBytes, reason: String, miss: ProgramResult.Miss?)] = [
             (try directory.write("plain", "#!/bin/sh\n", mode: 0o644), "Permission denied", .forbidden),
@@ -204,28 +205,28 @@ struct ProcessLauncherTests {
             (directory.path, "Permission denied", .forbidden), (script.appending("x"), "Not a directory", .gone),
         ]
         for (file, reason, miss) in cases {
-            let ended = run(Command(executable: file, timeout: .seconds(60)))
-            #expect(ended.way == .couldNotStart("cannot start '\(file)': \(reason)"))
-            #expect(ended.miss == miss)
+            let result = run(Command(executable: file, timeout: .seconds(60)))
+            #expect(result.way == .couldNotStart("cannot start '\(file)': \(reason)"))
+            #expect(result.miss == miss)
         }
     }
 
     @Test func `a binary whose interpreter is missing is not reported as missing itself`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = TemporaryDirectory()
         var binary = try Data(contentsOf: URL(fileURLWithPath: "/bin/true"))
         let location = try #require(binary.range(of: Data("/ld-".utf8)))
         binary.replaceSubrange(location, with: Data("/no-".utf8))
         let file = directory.path.appending("tool")
         try binary.write(to: URL(fileURLWithPath: file.description))
         try #require(chmod(file.description, 0o755) == 0)
-        let ended = run(Command(executable: file, timeout: .seconds(60)))
-        guard case .couldNotStart(let reason) = ended.way else {
-            Issue.record("\(ended.way)")
+        let result = run(Command(executable: file, timeout: .seconds(60)))
+        guard case .couldNotStart(let reason) = result.way else {
+            Issue.record("\(result.way)")
             return
         }
         #expect(reason.hasPrefix("cannot start '\(file)': its interpreter '/"))
         #expect(reason.contains("/no-") && reason.hasSuffix("' does not exist"))
-        #expect(ended.miss == nil)
+        #expect(result.miss == nil)
     }
 
     @Test func `a missing working directory, a NUL and a missing launcher are results too`() {
@@ -242,47 +243,47 @@ struct ProcessLauncherTests {
 
     /// Runs a script that prints `up`, with a timeout that is long enough for this machine.
     private func runUntilUp(_ script: String, grace: Duration) -> ProgramResult {
-        var ended = run(shell(script, timeout: .milliseconds(300), grace: grace))
-        for timeout in [5, 60] where ended.text.isEmpty {
-            ended = run(shell(script, timeout: .seconds(timeout), grace: grace))
+        var result = run(shell(script, timeout: .milliseconds(300), grace: grace))
+        for timeout in [5, 60] where result.text.isEmpty {
+            result = run(shell(script, timeout: .seconds(timeout), grace: grace))
         }
-        return ended
+        return result
     }
 
     @Test func `a timeout sends SIGTERM first`() {
         let script = "trap 'echo bye >&2; exit 0' TERM; echo up; sleep 100 & wait"
-        let ended = runUntilUp(script, grace: .seconds(100))
-        #expect(ended.way == .timedOut)
-        #expect(ended.lastLine == "bye")
+        let result = runUntilUp(script, grace: .seconds(100))
+        #expect(result.way == .timedOut)
+        #expect(result.lastLine == "bye")
     }
 
     @Test func `a program that ignores SIGTERM is killed after the grace period`() {
-        let ended = runUntilUp("trap '' TERM; echo up; while :; do sleep 100; done", grace: .milliseconds(300))
-        #expect(ended.way == .timedOut)
-        #expect(ended.duration >= .milliseconds(600))
-        #expect(ended.duration < .seconds(90))
+        let result = runUntilUp("trap '' TERM; echo up; while :; do sleep 100; done", grace: .milliseconds(300))
+        #expect(result.way == .timedOut)
+        #expect(result.duration >= .milliseconds(600))
+        #expect(result.duration < .seconds(90))
     }
 
     @Test func `a stopped program still gets its SIGTERM`() {
-        let ended = run(shell("kill -STOP $$; sleep 100", timeout: .milliseconds(300), grace: .seconds(100)))
-        #expect(ended.way == .timedOut)
-        #expect(ended.duration < .seconds(90))
+        let result = run(shell("kill -STOP $$; sleep 100", timeout: .milliseconds(300), grace: .seconds(100)))
+        #expect(result.way == .timedOut)
+        #expect(result.duration < .seconds(90))
     }
 
-    @Test func `raising the stop signal ends the program`() throws {
-        let directory = try TemporaryDirectory()
+    @Test func `raising the stop signal terminates the program`() throws {
+        let directory = TemporaryDirectory()
         let stop = stop
         Thread.detachNewThread {
-            _ = eventually { directory.text(of: "up") != nil }
+            _ = Deadline.wait { directory.text(of: "up") != nil }
             stop.raise()
         }
-        let ended = run(shell("echo >'\(directory.path)/up'; sleep 600"))
-        #expect(ended.way == .stopped)
+        let result = run(shell("echo >'\(directory.path)/up'; sleep 600"))
+        #expect(result.way == .stopped)
     }
 
-    @Test func `a signal raised before the start ends the program at once`() {
+    @Test func `a signal raised before the start terminates the program at once`() {
         stop.raise()
-        let ended = run(shell("sleep 600"))
-        #expect(ended.way == .stopped)
+        let result = run(shell("sleep 600"))
+        #expect(result.way == .stopped)
     }
 }

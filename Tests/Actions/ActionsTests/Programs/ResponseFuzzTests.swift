@@ -2,12 +2,6 @@ import PluginProtocol
 import System
 import TestKit
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
 @testable import Programs
 
 /// Plugins may print anything: reading terminates, and the result stays within the limits of the protocol.

@@ -2,13 +2,9 @@ import Foundation
 import PluginProtocol
 import Rules
 import System
+import TestKit
 import Testing
 @testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
 @testable import Programs
 
 /// Programs that run as another user.
@@ -70,10 +66,10 @@ struct RunAsTests {
 
     @Test func `a directory or program without permission is reported, and the job fails`() throws {
         let closed = try stage.directory.directory("closed", mode: 0o700)
-        let folder = run("true") { $0.directory = ProgramPath(closed) }
-        #expect(folder.ending == .failed && folder.code == "cannot-start")
+        let refused = run("true") { $0.directory = ProgramPath(closed) }
+        #expect(refused.ending == .failed && refused.code == "cannot-start")
         #expect(
-            folder.message
+            refused.message
                 == "the shell command: cannot enter the directory '\(closed)' as user 'nobody': Permission denied")
         let tool = try stage.directory.write("tool", "#!/bin/sh\n", mode: 0o700)
         let program = stage.run(.exec([Template(literal: tool.description)])) { $0.confinement.user = Self.nobody }
@@ -103,7 +99,7 @@ struct RunAsTests {
     }
 
     @Test(arguments: [false, true])
-    func `a timeout ends all processes of another user, also in a sandbox`(isConfined: Bool) throws {
+    func `a timeout terminates all processes of another user, also in a sandbox`(isConfined: Bool) throws {
         guard !isConfined || SandboxSupport.landlock > 0 else { return }
         let out = try stage.directory.directory("out", mode: 0o777)
         var processes: [pid_t] = []
@@ -127,11 +123,11 @@ struct RunAsTests {
         #expect(Self.processes(of: 65534).isDisjoint(with: processes))
     }
 
-    @Test func `a stop ends the processes of another user too`() throws {
+    @Test func `a stop also terminates the processes of another user`() throws {
         let out = try stage.directory.directory("out", mode: 0o777)
         let (directory, stop) = (stage.directory, stage.stop)
         Thread.detachNewThread {
-            _ = eventually { directory.processes(in: "out/ids").count == 5 }
+            _ = Deadline.wait { directory.processes(in: "out/ids").count == 5 }
             stop.raise()
         }
         let program = ["/usr/bin/python3", "-Sc", LeftoverTests.escape, out.description, "stay"]

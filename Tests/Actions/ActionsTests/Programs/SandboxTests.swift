@@ -4,10 +4,6 @@ import Rules
 import System
 import Testing
 @testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
 @testable import Plugins
 @testable import Programs
 
@@ -272,7 +268,7 @@ struct SandboxTests {
 
     // MARK: - Timeout
 
-    @Test(.enabled(if: hasLandlock)) func `a timeout ends all descendants of a confined program`() throws {
+    @Test(.enabled(if: hasLandlock)) func `a timeout terminates all descendants of a confined program`() throws {
         let stage = try Stage(grace: .milliseconds(200))
         var processes: [pid_t] = []
         for timeout in [2, 10, 60] where processes.count < 5 {

@@ -2,13 +2,8 @@ import CAlightLinux
 import Foundation
 import Glibc
 import System
+import TestKit
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
 @testable import Programs
 
 /// The scratch directories of attempts, and the removal of those that were abandoned.
@@ -17,7 +12,7 @@ struct ScratchDirectoryTests {
     let scratch: ScratchDirectories
 
     init() throws {
-        directory = try TemporaryDirectory()
+        directory = TemporaryDirectory()
         scratch = ScratchDirectories(base: try directory.directory("run/alight", mode: 0o700))
     }
 
@@ -89,7 +84,7 @@ struct ScratchDirectoryTests {
         try input.fileHandleForWriting.close()
         holder.waitUntilExit()
         #expect(
-            eventually {
+            Deadline.wait {
                 other.removeAbandoned()
                 return (try? left()) == [own, "run-x-1"]
             })

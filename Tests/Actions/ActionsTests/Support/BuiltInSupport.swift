@@ -2,7 +2,6 @@ import ActionAPI
 import FileEvents
 import Glibc
 import Globbing
-import PluginProtocol
 import Rules
 import System
 import TestKit
@@ -61,9 +60,9 @@ struct BuiltInRun {
 
 /// Lists all entries below a directory: files as `relative path: content`, directories as `path/`, links as
 /// `path -> target`.
-func listing(_ folder: PathBytes, _ prefix: String = "") -> [String] {
-    TestFile.names(in: folder).flatMap { name -> [String] in
-        let path = folder.appending(name)
+func listing(_ directory: PathBytes, _ prefix: String = "") -> [String] {
+    TestFile.names(in: directory).flatMap { name -> [String] in
+        let path = directory.appending(name)
         let shown = prefix + PathBytes(name).description
         guard case .present(let snapshot) = DiskProbe.inspect(at: path) else { return [] }
         switch snapshot.type {
@@ -91,7 +90,7 @@ private func target(of link: PathBytes) -> String {
 }
 
 /// Returns the metadata of a file that must exist.
-func facts(_ path: PathBytes) throws -> Snapshot {
+func metadata(_ path: PathBytes) throws -> Snapshot {
     guard case .present(let snapshot) = DiskProbe.inspect(at: path) else {
         throw Missing(path: path)
     }

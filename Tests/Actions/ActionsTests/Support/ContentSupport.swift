@@ -109,9 +109,9 @@ struct ContentRow: Sendable, CustomTestStringConvertible {
                 }
             }
             let outcome = ContentRule(tree.root, handler).run(file, with, kind: kind, from: from)
-            let said = outcome.message.replacing("\(tree.root)", with: "@")
+            let shown = outcome.message.replacing("\(tree.root)", with: "@")
             #expect(outcome.ending == self.outcome, "\(outcome.message)")
-            #expect(said.contains(message), "\(said)")
+            #expect(shown.contains(message), "\(shown)")
             #expect(listing(tree.root) == after)
         }
     }

@@ -6,28 +6,20 @@ import JSON
 import Logging
 import PluginProtocol
 import Rules
-import Synchronization
 import System
+import TestKit
 import Testing
 @testable import ActionAPI
-@testable import FileActions
 @testable import OtherActions
 @testable import PersistentPlugins
-@testable import PluginConformance
 @testable import Plugins
 @testable import Programs
 
 /// A temporary directory for one test, removed with its contents.
 final class TemporaryDirectory: Sendable {
-    let path: PathBytes
+    let path = TestFile.makeTemporaryDirectory()
 
-    init() throws {
-        var template = Array("\(NSTemporaryDirectory())/alight-test-XXXXXX".utf8CString)
-        let made = try #require(mkdtemp(&template))
-        path = PathBytes(String(cString: made)).normalized
-    }
-
-    deinit { try? FileManager.default.removeItem(atPath: path.description) }
+    deinit { TestFile.removeTree(path) }
 
     /// Writes a file that can be executed immediately.
     @discardableResult
@@ -36,14 +28,14 @@ final class TemporaryDirectory: Sendable {
         try Data(text.utf8).write(to: URL(fileURLWithPath: file.description))
         try #require(file.withCString { chmod($0, mode) } == 0)
         // A process that another test is about to start may inherit the descriptor until it calls execve(2).
-        #expect(eventually { file.withCString { cal_probe_entry_writers(AT_FDCWD, $0) } != EAGAIN })
+        #expect(Deadline.wait { file.withCString { cal_probe_entry_writers(AT_FDCWD, $0) } != EAGAIN })
         return file
     }
 
     @discardableResult
     func directory(_ name: String, mode: mode_t = 0o755) throws -> PathBytes {
         let directory = path.appending(name)
-        try FileManager.default.createDirectory(atPath: directory.description, withIntermediateDirectories: true)
+        TestFile.makeDirectory(directory)
         try #require(directory.withCString { chmod($0, mode) } == 0)
         return directory
     }
@@ -54,18 +46,6 @@ final class TemporaryDirectory: Sendable {
     func processes(in name: String) -> [pid_t] {
         (text(of: name) ?? "").split(separator: "\n").compactMap { pid_t($0) }
     }
-}
-
-/// Waits until a condition is true.
-///
-/// Returns false if it is still false after the time limit.
-func eventually(within limit: Duration = .seconds(60), _ fact: () -> Bool) -> Bool {
-    let deadline = ContinuousClock.now + limit
-    while !fact() {
-        guard ContinuousClock.now < deadline else { return false }
-        usleep(2000)
-    }
-    return true
 }
 
 /// Whether no process has this ID.
@@ -126,17 +106,6 @@ final class LogLines: Sendable {
     }
 }
 
-/// A value that several threads share.
-final class Locked<Value: Sendable>: Sendable {
-    private let storage: Mutex<Value>
-
-    init(_ value: Value) { storage = Mutex(value) }
-
-    var value: Value { storage.withLock { $0 } }
-
-    func change(_ body: (inout Value) -> Void) { storage.withLock { body(&$0) } }
-}
-
 /// An environment for plugins and commands, with its own launcher, scratch directories and log.
 struct Stage {
     let directory: TemporaryDirectory
@@ -148,7 +117,7 @@ struct Stage {
     let progress = Locked<[String]>([])
 
     init(grace: Duration = .seconds(10), serveLimits: ServeLimits = ServeLimits()) throws {
-        directory = try TemporaryDirectory()
+        directory = TemporaryDirectory()
         launcher = try makeLauncher()
         environment = ProgramEnvironment(home: "/home/nobody", timeZone: "Europe/Berlin", isRoot: geteuid() == 0)
         host = PluginHost(

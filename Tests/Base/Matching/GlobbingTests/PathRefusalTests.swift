@@ -59,7 +59,7 @@ struct PathRefusalTests {
     }
 
     @Test(arguments: try cases())
-    func `the first reason`(_ example: Case) throws {
+    func `the first reason for a mismatch is reported`(_ example: Case) throws {
         let filter = PathFilter(
             globs: try example.globs.map { try Glob($0) }, exclude: try Self.globs(example.exclude),
             ignores: try Self.globs(example.ignores), outputs: try Self.globs(example.outputs), depth: example.depth)

@@ -8,7 +8,7 @@ import Testing
 struct PageRoutesTests {
     private let operations = StubOperations()
     private var pages: PageRoutes { PageRoutes(operations: operations) }
-    private var told: [String] { operations.told.withLock { $0 } }
+    private var requests: [String] { operations.requests.withLock { $0 } }
 
     private static func text(_ response: APIResponse) -> String { String(decoding: response.body, as: UTF8.self) }
 
@@ -23,12 +23,12 @@ struct PageRoutesTests {
         #expect(response.status == 200)
         #expect(response.headers.contains { $0 == ("Content-Type", "text/html; charset=utf-8") })
         #expect(Self.text(response).contains("<h1 class=\"unseen\">Overview</h1>"))
-        #expect(told == ["rules", "history", "jobs [] - 30"])
+        #expect(requests == ["rules", "history", "jobs [] - 30"])
     }
 
     @Test func `empty fields of a form are ignored`() throws {
         _ = pages.jobs(try Self.request("GET", "/jobs?state=failed&rule=a%20b&path=&since=&before="))
-        #expect(told.contains("jobs [\"failed\"] a b 100"))
+        #expect(requests.contains("jobs [\"failed\"] a b 100"))
     }
 
     @Test func `a missing job has a page with an error`() {
@@ -44,7 +44,7 @@ struct PageRoutesTests {
         }
         #expect(response.status == 303)
         #expect(response.headers.contains { $0 == ("Location", "/rules") })
-        #expect(told == ["pause a&b c"])
+        #expect(requests == ["pause a&b c"])
     }
 
     @Test func `an error of a form is shown on a page`() throws {

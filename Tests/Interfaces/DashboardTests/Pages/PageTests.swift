@@ -21,7 +21,7 @@ struct PageTests {
             let text = situation.pages.page(name).text
             let file = Self.golden.appending("\(name)\(situation.name).html")
             if getenv("RECORD") != nil { TestFile.write(file, text) }
-            #expect(TestFile.read(file).map { String(decoding: $0, as: UTF8.self) } == text)
+            #expect(TestFile.text(file) == text)
         }
     }
 
