@@ -44,6 +44,11 @@ public enum JSONValue: Sendable, Hashable {
 }
 
 extension JSONValue {
+    /// Creates an object with the members that are not nil.
+    package init(members: KeyValuePairs<String, JSONValue?>) {
+        self = .object(members.reduce(into: [:]) { $0[$1.key] = $1.value })
+    }
+
     /// Returns the value on several indented lines, with members sorted by name.
     package func lines(indent: String = "") -> String {
         let inner = indent + "  "

@@ -50,11 +50,7 @@ public final class ParameterSchema: Sendable, Hashable {
     public static let literal = "literal"
 
     /// The keys that a schema may have.
-    public static let keys = [
-        "type", "properties", "required", "additionalProperties", "minProperties", "dependentRequired", "oneOf", "enum",
-        "const", "default", "examples", "minimum", "maximum", "minLength", "maxLength", "pattern", "items", "minItems",
-        "maxItems", "title", "description", "writeOnly", "x-alight", "x-alight-extensions",
-    ]
+    public static let keys = ParameterSchema().members.map(\.key)
 
     public init(
         type: String? = nil, properties: [String: ParameterSchema]? = nil, required: [String]? = nil,
@@ -92,8 +88,11 @@ public final class ParameterSchema: Sendable, Hashable {
     }
 
     /// The schema as JSON.
-    package var json: JSONValue {
-        let members: [String: JSONValue?] = [
+    package var json: JSONValue { JSONValue(members: members) }
+
+    /// All keys, each with its value.
+    private var members: KeyValuePairs<String, JSONValue?> {
+        [
             "type": type?.json, "properties": properties.map { .object($0.mapValues(\.json)) },
             "required": required?.json, "additionalProperties": additionalProperties?.json,
             "minProperties": minProperties?.json,
@@ -105,7 +104,6 @@ public final class ParameterSchema: Sendable, Hashable {
             "description": description?.json, "writeOnly": writeOnly?.json, "x-alight": role?.json,
             "x-alight-extensions": extensions?.json,
         ]
-        return .object(members.compactMapValues { $0 })
     }
 
     public static func == (left: ParameterSchema, right: ParameterSchema) -> Bool {

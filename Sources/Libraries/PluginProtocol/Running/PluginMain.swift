@@ -1,9 +1,7 @@
 #if canImport(Musl)
-import JSON
 import Musl
 #else
 import Glibc
-
 #endif
 
 /// The implementation of the protocol for a plugin.
