@@ -139,9 +139,8 @@ extension Clients {
     private static func checkHead(_ pointer: OpaquePointer) throws(APIError) {
         func count(_ name: String) -> Int { Int(chm_header_count(pointer, name)) }
         func refusal(_ status: Int, _ message: String, help: String) -> APIError {
-            var error = APIError(status, message, help: help)
-            error.endsConnection = true
-            return error
+            // The following bytes may not be a request.
+            APIError(status, message, help: help, headers: ["Connection": "close"])
         }
         guard chm_header_size(pointer) <= mostHeader else {
             throw refusal(
