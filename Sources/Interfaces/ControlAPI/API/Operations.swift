@@ -35,7 +35,13 @@ package struct JobsQuery: Sendable, Hashable {
 
     package static let mostJobs = 1000
 
-    package init() {}
+    package init(
+        states: [String], rule: String? = nil, path: [UInt8]? = nil, since: String? = nil, limit: Int,
+        before: String? = nil
+    ) {
+        (self.states, self.rule, self.path, self.since) = (states, rule, path, since)
+        (self.limit, self.before) = (limit, before)
+    }
 
     /// Parses a query.
     ///

@@ -14,30 +14,22 @@ struct PageRoutes: Sendable {
 
     func overview() -> APIResponse {
         answer { status throws(APIError) in
-            var query = JobsQuery()
-            query.limit = Self.few
-            return OverviewPage(
+            OverviewPage(
                 status: status, rules: try operations.rules(), history: try operations.history(),
-                jobs: found(query), now: now
+                jobs: found(JobsQuery(states: [], limit: Self.few)), now: now
             ).html
         }
     }
 
     func jobs(_ request: APIRequest) -> APIResponse {
-        func asked(_ name: String) -> String { request.text(name) ?? "" }
-        let wanted = JobsPage.Query(
-            state: asked("state"), rule: asked("rule"), path: asked("path"), since: asked("since"),
-            before: asked("before"))
-        var query = JobsQuery()
-        query.limit = Self.many
         // A form submitted without the script contains its empty fields too.
-        query.states = wanted.state.isEmpty ? [] : [wanted.state]
-        query.rule = wanted.rule.isEmpty ? nil : wanted.rule
-        query.path = wanted.path.isEmpty ? nil : request.query["path"]
-        query.since = wanted.since.isEmpty ? nil : wanted.since
-        query.before = wanted.before.isEmpty ? nil : wanted.before
-        return answer { [query] status throws(APIError) in
-            JobsPage(status: status, rules: try operations.rules(), jobs: found(query), query: wanted, now: now).html
+        func text(_ name: String) -> String? { request.text(name).flatMap { $0.isEmpty ? nil : $0 } }
+        let query = JobsQuery(
+            states: [text("state")].compactMap(\.self), rule: text("rule"),
+            path: request.query["path"].flatMap { $0.isEmpty ? nil : $0 }, since: text("since"), limit: Self.many,
+            before: text("before"))
+        return answer { status throws(APIError) in
+            JobsPage(status: status, rules: try operations.rules(), jobs: found(query), query: query, now: now).html
         }
     }
 

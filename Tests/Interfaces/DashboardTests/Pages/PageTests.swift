@@ -1,3 +1,4 @@
+import ControlAPI
 import Glibc
 import JSON
 import System
@@ -80,7 +81,8 @@ struct PageTests {
     @Test func `a search error is shown beside the form, which keeps its values`() {
         let page = JobsPage(
             status: SamplePages().status, rules: SamplePages().rules,
-            jobs: ["error": ["message": "invalid time 'x'", "help": "write 2h"]], query: .init(since: "x"), now: ""
+            jobs: ["error": ["message": "invalid time 'x'", "help": "write 2h"]],
+            query: JobsQuery(states: [], since: "x", limit: 1), now: ""
         ).html.text
         #expect(page.contains("role=\"alert\">invalid time &#39;x&#39;</p>"))
         #expect(page.contains("name=\"since\" value=\"x\""))

@@ -1,3 +1,4 @@
+import ControlAPI
 import JSON
 
 @testable import Dashboard
@@ -19,8 +20,8 @@ struct SamplePages {
         case "overview": OverviewPage(status: status, rules: rules, history: history, jobs: jobs, now: Self.now).html
         case "jobs":
             JobsPage(
-                status: status, rules: rules, jobs: jobs, query: .init(state: "failed", rule: words, path: words),
-                now: Self.now
+                status: status, rules: rules, jobs: jobs,
+                query: JobsQuery(states: ["failed"], rule: words, path: Array(words.utf8), limit: 1), now: Self.now
             ).html
         case "job": JobPage(status: status, job: job, now: Self.now).html
         case "rules": RulesPage(status: status, rules: rules, now: Self.now).html
