@@ -94,31 +94,6 @@ struct PageRoutes: Sendable {
     }
 }
 
-/// The static files of the pages, embedded in the program.
-enum Asset: String, CaseIterable {
-    case style = "dashboard.css"
-    case script = "dashboard.js"
-    case icon = "icon.svg"
-
-    var type: String {
-        switch self {
-        case .style: "text/css; charset=utf-8"
-        case .script: "text/javascript; charset=utf-8"
-        case .icon: "image/svg+xml"
-        }
-    }
-
-    var bytes: [UInt8] {
-        switch self {
-        case .style: PackageResources.dashboard_css
-        case .script: PackageResources.dashboard_js
-        case .icon: PackageResources.icon_svg
-        }
-    }
-
-    var response: APIResponse { APIResponse(type: type, body: bytes) }
-}
-
 extension Routes {
     /// Adds the routes of the dashboard, by TCP only.
     ///
@@ -129,9 +104,15 @@ extension Routes {
         addPage("GET", "/jobs") { request, _ throws(APIError) in pages.jobs(request) }
         addPage("GET", "/jobs/*") { _, names throws(APIError) in pages.job(names[0]) }
         addPage("GET", "/rules") { _, _ throws(APIError) in pages.rules() }
-        for asset in Asset.allCases {
-            let response = asset.response
-            addPage("GET", "/assets/\(asset.rawValue)") { _, _ throws(APIError) in response }
+        // The static files of the pages are embedded in the program.
+        let assets = [
+            ("dashboard.css", "text/css; charset=utf-8", PackageResources.dashboard_css),
+            ("dashboard.js", "text/javascript; charset=utf-8", PackageResources.dashboard_js),
+            ("icon.svg", "image/svg+xml", PackageResources.icon_svg),
+        ]
+        for (name, type, bytes) in assets {
+            let response = APIResponse(type: type, body: bytes)
+            addPage("GET", "/assets/\(name)") { _, _ throws(APIError) in response }
         }
 
         // The forms of pages without the script; the script uses the API.
