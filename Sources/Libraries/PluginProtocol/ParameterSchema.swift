@@ -61,30 +61,14 @@ public final class ParameterSchema: Sendable, Hashable {
         maxItems: Int? = nil, title: String? = nil, description: String? = nil, writeOnly: Bool? = nil,
         role: String? = nil, extensions: DestinationExtensions? = nil
     ) {
-        self.type = type
-        self.properties = properties
-        self.required = required
-        self.additionalProperties = additionalProperties
-        self.minProperties = minProperties
-        self.dependentRequired = dependentRequired
-        self.oneOf = oneOf
-        self.enum = `enum`
-        self.const = const
-        self.default = `default`
-        self.examples = examples
-        self.minimum = minimum
-        self.maximum = maximum
-        self.minLength = minLength
-        self.maxLength = maxLength
-        self.pattern = pattern
-        self.items = items
-        self.minItems = minItems
-        self.maxItems = maxItems
-        self.title = title
-        self.description = description
-        self.writeOnly = writeOnly
-        self.role = role
-        self.extensions = extensions
+        (self.type, self.properties, self.required) = (type, properties, required)
+        (self.additionalProperties, self.minProperties) = (additionalProperties, minProperties)
+        (self.dependentRequired, self.oneOf, self.enum) = (dependentRequired, oneOf, `enum`)
+        (self.const, self.default, self.examples) = (const, `default`, examples)
+        (self.minimum, self.maximum, self.minLength, self.maxLength) = (minimum, maximum, minLength, maxLength)
+        (self.pattern, self.items, self.minItems, self.maxItems) = (pattern, items, minItems, maxItems)
+        (self.title, self.description, self.writeOnly) = (title, description, writeOnly)
+        (self.role, self.extensions) = (role, extensions)
     }
 
     /// The schema as JSON.

@@ -34,8 +34,7 @@ public struct PluginDescription: Sendable, Hashable {
     public var parameters: ParameterSchema?
 
     public init(name: String, version: String, parameters: ParameterSchema?) {
-        self.name = name
-        self.version = version
+        (self.name, self.version) = (name, version)
         self.protocol = [ProtocolVersion.current]
         self.parameters = parameters
     }

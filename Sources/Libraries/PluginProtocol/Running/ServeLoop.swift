@@ -16,10 +16,7 @@ final class ServeLoop<Work: Plugin>: Sendable {
     private let output: ProtocolOutput
     private let state = Mutex(State())
 
-    init(_ plugin: Work, _ output: ProtocolOutput) {
-        self.plugin = plugin
-        self.output = output
-    }
+    init(_ plugin: Work, _ output: ProtocolOutput) { (self.plugin, self.output) = (plugin, output) }
 
     /// Serves until standard input ends or SIGTERM arrives, and every request has its result.
     func run() async {
