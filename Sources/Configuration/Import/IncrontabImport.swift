@@ -47,8 +47,6 @@ package struct IncrontabImport {
         ).text
     }
 
-    private init(nature: @escaping (PathBytes) -> PathNature) { self.nature = nature }
-
     // MARK: - One line
 
     private mutating func entry(_ bytes: [UInt8], line: Int) -> ImportedEntry {

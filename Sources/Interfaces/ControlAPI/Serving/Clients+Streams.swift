@@ -25,7 +25,7 @@ extension Clients {
             }
         }
         let recent = try request.number("recent", in: 0...EventFeed.length, otherwise: 0)
-        let hasLocation = connections.withLock { connections in
+        let hasCapacity = connections.withLock { connections in
             let followers = connections.values.filter { $0.phase == .streaming }
             let strangers = followers.count { $0.transport == .network }
             guard request.transport == .local || strangers < Self.mostStrangeStreams, followers.count < Self.mostStreams
@@ -36,7 +36,7 @@ extension Clients {
             connections[descriptor]?.deadline = nil
             return true
         }
-        guard hasLocation, let wake = try? Wake() else {
+        guard hasCapacity, let wake = try? Wake() else {
             throw APIError(
                 503, "too many clients follow the events", help: "try again when one of them has disconnected")
         }

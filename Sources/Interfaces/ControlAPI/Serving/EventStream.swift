@@ -20,10 +20,9 @@ final class EventStream {
 
     /// The interval of these comments, which detect clients that are gone.
     static let beat = Duration.seconds(15)
+
     init(_ feed: EventFeed, _ wake: Wake, kinds: Set<EventFeed.Kind>, after last: UInt64?, recent: Int) {
-        self.feed = feed
-        self.wake = wake
-        self.kinds = kinds
+        (self.feed, self.wake, self.kinds) = (feed, wake, kinds)
         let (next, mayLack) = feed.join(after: last, recent: recent, kinds: kinds)
         self.next = next
         nextBeat = .now + Self.beat
@@ -39,8 +38,7 @@ final class EventStream {
 
     /// Fills the buffer with the next data; returns 0 if there is none.
     func fill(
-        _ buffer: UnsafeMutableRawBufferPointer, _ status: Clients.Status,
-        at now: ContinuousClock.Instant
+        _ buffer: UnsafeMutableRawBufferPointer, _ status: Clients.Status, at now: ContinuousClock.Instant
     ) -> Int {
         if taken == pending.count { gather(status, at: now) }
         let count = min(buffer.count, pending.count - taken)
