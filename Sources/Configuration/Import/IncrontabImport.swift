@@ -130,7 +130,7 @@ package struct IncrontabImport {
         if String(validating: path.bytes, as: UTF8.self) == nil {
             rule.changes.append("bytes of the path that are not UTF-8 are replaced by '?', which matches any")
         }
-        if mask.isDeaf {
+        if mask.ignoresOwnChanges {
             rule.keys.append(("while_busy", "drop"))
             rule.converted.append("no events for changes while the command runs")
         }

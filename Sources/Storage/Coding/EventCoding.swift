@@ -110,12 +110,9 @@ extension Writer: JSONForm {
     }
 
     package init?(value: JSONValue) {
-        if let process = WritingProcess(value: value) {
-            self = .process(process)
-        } else {
-            guard let reason = value.string.flatMap(UnknownWriter.init) else { return nil }
-            self = .unknown(reason)
-        }
+        let process = WritingProcess(value: value).map(Writer.process)
+        guard let writer = process ?? value.string.flatMap(UnknownWriter.init).map(Writer.unknown) else { return nil }
+        self = writer
     }
 }
 

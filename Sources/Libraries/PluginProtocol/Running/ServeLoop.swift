@@ -20,7 +20,7 @@ final class ServeLoop<Work: Plugin>: Sendable {
 
     /// Serves until standard input ends or SIGTERM arrives, and every request has its result.
     func run() async {
-        EndSignal.take {
+        EndSignal.handle {
             self.cancelAll()
             self.end()
         }
@@ -50,13 +50,13 @@ final class ServeLoop<Work: Plugin>: Sendable {
             ])
         case "ping": write(["type": "pong", "n": members["n"] ?? .null])
         case "cancel": state.withLock { $0.open[members["id"]?.string ?? ""] }?.cancel()
-        case "run": begin(members)
+        case "run": start(members)
         // Version 1 may be extended: unknown messages are ignored.
         default: break
         }
     }
 
-    private func begin(_ members: [String: JSONValue]) {
+    private func start(_ members: [String: JSONValue]) {
         let request: PluginRequest
         do throws(JSONError) {
             request = try PluginRequest(reading: .object(members))
