@@ -2,7 +2,6 @@ import ActionAPI
 import Foundation
 import Glibc
 import JSON
-import PluginProtocol
 import Programs
 import Rules
 import System
@@ -85,16 +84,14 @@ struct ConformanceStage {
         guard let request else { return variables }
         let event = request["events"]?.array?.first?.object
         let attempt = request["attempt"]?.double.map { "\(Int($0))" } ?? "1"
-        let sources: [(name: String, object: [String: JSONValue]?, key: String)] = [
-            ("ALIGHT_ID", request, "id"), ("ALIGHT_RULE", request["rule"]?.object, "name"),
-            ("ALIGHT_EVENT", event, "event"), ("ALIGHT_PATH", event, "path"), ("ALIGHT_FROM", event, "from"),
-            ("ALIGHT_ROOT", event, "root"), ("ALIGHT_RELATIVE", event, "relative"),
-            ("ALIGHT_REASON", request["previous"]?.object, "message"),
-        ]
-        return variables + [
-            ("ALIGHT_PROTOCOL", Array("\(ProtocolVersion.current)".utf8)), ("ALIGHT_ATTEMPT", Array(attempt.utf8)),
-            ("ALIGHT_SCRATCH", request["scratch"]?.bytes ?? scratch.bytes),
-        ] + sources.map { ($0.name, $0.object?.bytes($0.key) ?? []) }
+        func bytes(_ name: String, in object: [String: JSONValue]?) -> [UInt8] { object?.bytes(name) ?? [] }
+        return variables
+            + RequestVariables.list(
+                id: bytes("id", in: request), attempt: Array(attempt.utf8),
+                rule: bytes("name", in: request["rule"]?.object), event: bytes("event", in: event),
+                path: bytes("path", in: event), from: bytes("from", in: event), root: bytes("root", in: event),
+                relative: bytes("relative", in: event), reason: bytes("message", in: request["previous"]?.object),
+                scratch: request["scratch"]?.bytes ?? scratch.bytes)
     }
 }
 

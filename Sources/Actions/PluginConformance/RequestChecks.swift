@@ -122,9 +122,9 @@ final class RequestChecks {
     }
 
     private static func extend(_ request: inout [String: JSONValue]) {
-        request["future"] = ["a": [1, nil]]
+        request["future"] = ["a": [1, .null]]
         let events = (request["events"]?.array ?? []).compactMap(\.object)
-        request["events"] = .array(events.map { .object($0.merging(["future": [nil, ["b": true]]]) { $1 }) })
+        request["events"] = .array(events.map { .object($0.merging(["future": [.null, ["b": true]]]) { $1 }) })
     }
 
     private func twice(_ name: String, _ title: String) throws(HandlerProblem) -> ConformanceCheck.Verdict {

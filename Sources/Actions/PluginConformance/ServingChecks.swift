@@ -125,7 +125,7 @@ struct ServingChecks {
     private func cancel(_ request: [String: JSONValue], _ talk: PluginConversation) throws(Verdict) {
         talk.send(["type": "cancel", "id": "nobody's"])
         talk.send(request)
-        talk.send(["type": "cancel", "id": request["id"] ?? nil])
+        talk.send(["type": "cancel", "id": request["id"] ?? .null])
         let help = "answer the request soon after 'cancel', with any outcome, and ignore unknown ids"
         let result = try talk.expect("result", within: cases.options.grace, help: help)
         guard result["id"] == request["id"] else {

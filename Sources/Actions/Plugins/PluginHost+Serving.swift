@@ -15,9 +15,8 @@ extension PluginHost {
     ) -> [Outcome] {
         var command = Command(
             executable: call.executable, arguments: call.arguments,
-            environment: environment.variables(for: nil, adding: invocation.environment) + [
-                ("ALIGHT_PROTOCOL", Array("\(ProtocolVersion.current)".utf8))
-            ], directory: invocation.directory ?? "", timeout: .zero, grace: grace)
+            environment: environment.variables(for: nil, adding: invocation.environment) + [RequestVariables.version],
+            directory: invocation.directory ?? "", timeout: .zero, grace: grace)
         command.confinement = confinement
         guard let plan = LaunchPlan(command, descriptorLimit: 0) else {
             let message = "\(call.program): \(LaunchFailure.holdsNUL.reason)"

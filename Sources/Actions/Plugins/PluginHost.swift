@@ -235,16 +235,13 @@ package struct PluginHost: Sendable {
         let job = invocation.job
         let event = job.event
         func text(_ text: String) -> [UInt8] { Array(text.utf8) }
-        return environment.variables(for: invocation.confinement.user, adding: invocation.environment) + [
-            ("TMPDIR", scratch.bytes), ("ALIGHT_PROTOCOL", text("\(ProtocolVersion.current)")),
-            ("ALIGHT_ID", text(job.id.description)), ("ALIGHT_ATTEMPT", text("\(job.attempt)")),
-            ("ALIGHT_RULE", text(job.rule)), ("ALIGHT_EVENT", text(event.kind.rawValue)),
-            ("ALIGHT_PATH", event.path.bytes), ("ALIGHT_FROM", event.from?.bytes ?? []),
-            ("ALIGHT_ROOT", event.root.bytes),
-            ("ALIGHT_RELATIVE", Array(event.path.relative(to: event.root) ?? event.path.lastComponent)),
-            ("ALIGHT_REASON", text(job.previous?.message ?? "").filter { $0 != 0 }),
-            ("ALIGHT_SCRATCH", scratch.bytes),
-        ]
+        let variables = RequestVariables.list(
+            id: text(job.id.description), attempt: text("\(job.attempt)"), rule: text(job.rule),
+            event: text(event.kind.rawValue), path: event.path.bytes, from: event.from?.bytes ?? [],
+            root: event.root.bytes, relative: Array(event.path.relative(to: event.root) ?? event.path.lastComponent),
+            reason: text(job.previous?.message ?? "").filter { $0 != 0 }, scratch: scratch.bytes)
+        return environment.variables(for: invocation.confinement.user, adding: invocation.environment)
+            + [("TMPDIR", scratch.bytes)] + variables
     }
 }
 

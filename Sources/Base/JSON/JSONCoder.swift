@@ -59,11 +59,16 @@ package struct JSONCoder {
     }
 
     /// Writes or reads a member that is omitted when it is false.
-    package mutating func member(flag name: String, _ value: inout Bool) {
-        guard members != nil || value else { return }
-        var isSet: Bool? = value
-        member(name, &isSet)
-        value = isSet ?? false
+    package mutating func member(flag name: String, _ value: inout Bool) { member(name, &value, omitting: false) }
+
+    /// Writes or reads a member that is omitted when it has this value.
+    package mutating func member<Value: JSONForm & Equatable>(
+        _ name: String, _ value: inout Value, omitting omitted: Value
+    ) {
+        guard members != nil || value != omitted else { return }
+        var present: Value? = value
+        member(name, &present)
+        value = present ?? omitted
     }
 
     /// Writes or reads a member that is omitted when it has no elements.

@@ -44,6 +44,11 @@ public enum JSONValue: Sendable, Hashable {
 }
 
 extension JSONValue {
+    /// Creates an object with the members that are not nil.
+    package init(members: KeyValuePairs<String, JSONValue?>) {
+        self = .object(members.reduce(into: [:]) { $0[$1.key] = $1.value })
+    }
+
     /// Returns the value on several indented lines, with members sorted by name.
     package func lines(indent: String = "") -> String {
         let inner = indent + "  "
@@ -71,7 +76,7 @@ extension JSONValue {
 }
 
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
-    ExpressibleByFloatLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral, ExpressibleByNilLiteral
+    ExpressibleByFloatLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
     public init(stringLiteral value: String) { self = .string(value) }
     public init(integerLiteral value: Int64) { self = .integer(value) }
@@ -81,5 +86,4 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Ex
     public init(dictionaryLiteral elements: (String, JSONValue)...) {
         self = .object(Dictionary(elements) { _, last in last })
     }
-    public init(nilLiteral: ()) { self = .null }
 }

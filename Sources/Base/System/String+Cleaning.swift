@@ -1,3 +1,19 @@
+extension Unicode.Scalar {
+    /// The character; for one that is invisible or reorders the text beside it, an escape such as `\n` or `\u{202e}`.
+    package var visible: String {
+        switch self {
+        case "\n": return "\\n"
+        case "\t": return "\\t"
+        case "\r": return "\\r"
+        default: break
+        }
+        return switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: "\\u{\(String(value, radix: 16))}"
+        default: String(self)
+        }
+    }
+}
+
 extension String {
     /// Creates a string with U+FFFD for each control character but the tab, which could control a terminal, and for
     /// what is not UTF-8.

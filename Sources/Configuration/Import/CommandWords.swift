@@ -1,35 +1,23 @@
+import Rules
+
 /// A piece of a command in an imported table.
 enum CommandPiece: Hashable {
     case text(String)
-    /// The directory of the file, or the watched file.
-    case directory
-    /// The file's name.
-    case name
-    /// The name of the event.
-    case event
-    /// The watched file itself.
-    case path
+    /// The name of the event, the path of the watched file, or its directory or name.
+    case value(Placeholder)
 
-    /// The placeholder for an argument.
-    var placeholder: String {
+    /// The piece in an argument.
+    var template: String {
         switch self {
         case .text(let text): YAMLText.literal(text)
-        case .directory: "${directory}"
-        case .name: "${name}"
-        case .event: "${event}"
-        case .path: "${path}"
+        case .value(let placeholder): "${\(placeholder.word)}"
         }
     }
 
-    /// The equivalent in a shell.
+    /// The equivalent in a shell, without quotes; nil for text.
     var variable: String? {
-        switch self {
-        case .text: nil
-        case .directory: "${ALIGHT_PATH%/*}"
-        case .name: "${ALIGHT_PATH##*/}"
-        case .event: "$ALIGHT_EVENT"
-        case .path: "$ALIGHT_PATH"
-        }
+        guard case .value(let placeholder) = self else { return nil }
+        return String(ShellVariable.expression(for: placeholder).dropFirst().dropLast())
     }
 
     /// The text; nil for a value.
@@ -41,11 +29,11 @@ enum CommandPiece: Hashable {
         for piece in pieces {
             if case .text(let text) = piece, case .text(let before) = result.last {
                 result[result.count - 1] = .text(before + text)
-            } else if piece == .name, result.count >= 2, case .text(let slash) = result[result.count - 1],
-                !slash.isEmpty, slash.allSatisfy({ $0 == "/" }), result[result.count - 2] == .directory
+            } else if piece == .value(.name), result.count >= 2, case .text(let slash) = result[result.count - 1],
+                !slash.isEmpty, slash.allSatisfy({ $0 == "/" }), result[result.count - 2] == .value(.directory)
             {
                 result.removeLast(2)
-                result.append(.path)
+                result.append(.value(.path))
             } else {
                 result.append(piece)
             }
@@ -53,7 +41,7 @@ enum CommandPiece: Hashable {
         return result
     }
 
-    static func template(_ pieces: [CommandPiece]) -> String { joined(pieces).map(\.placeholder).joined() }
+    static func template(_ pieces: [CommandPiece]) -> String { joined(pieces).map(\.template).joined() }
 
     /// Returns the pieces as a shell line: each value is one quoted variable, so that the shell interprets nothing in
     /// a name.

@@ -1,3 +1,5 @@
+import Rules
+
 /// The events of a watcher.
 struct DireventEvents {
     var mask = IncronMask("0")
@@ -75,7 +77,7 @@ struct DireventEvents {
     private func value(of name: String, for rule: inout ImportedRule) -> [CommandPiece] {
         let reason: String
         switch (name, only) {
-        case ("file", _): return [.name]
+        case ("file", _): return [.value(.name)]
         case ("genev_name", let only?): return [.text(only.name)]
         case ("genev_code", let only?): return [.text(String(only.number))]
         case ("genev_name", nil): reason = ""
@@ -86,6 +88,6 @@ struct DireventEvents {
             return []
         }
         rule.addChange("'$\(name)' is Alight's event name, such as 'created'\(reason)")
-        return [.event]
+        return [.value(.event)]
     }
 }

@@ -53,11 +53,6 @@ package struct DireventImport {
         ).text
     }
 
-    private init(nature: @escaping (PathBytes) -> PathNature, lines: [Substring]) {
-        self.nature = nature
-        self.lines = lines
-    }
-
     private func origin(_ statement: DireventStatement) -> [String] {
         let first = min(max(statement.line, 1), lines.count)
         let last = min(max(statement.lastLine, first), lines.count)

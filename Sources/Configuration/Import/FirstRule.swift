@@ -22,11 +22,8 @@ package struct FirstRule {
     /// Creates a rule; without events, they are `created` and `modified`, or those that the handler accepts and
     /// needs.
     package init(name: String, directory: PathBytes, home: PathBytes?, events: [String]?, work: Work) {
-        self.name = name
-        self.directory = directory
-        self.home = home
+        (self.name, self.directory, self.home, self.work) = (name, directory, home, work)
         self.events = events ?? Self.events(for: work)
-        self.work = work
     }
 
     private static func events(for work: Work) -> [String] {

@@ -2,7 +2,7 @@
 struct IncronMask {
     var bits: UInt32 = 0
     /// Set by `loopable=true`, or by `IN_NO_LOOP` of older versions.
-    var isDeaf = false
+    var ignoresOwnChanges = false
     var isRecursive = true
     var entersHidden = false
     /// Unknown words.
@@ -34,7 +34,7 @@ struct IncronMask {
         }
         for word in text.split(separator: ",") {
             switch word {
-            case "loopable=true", "IN_NO_LOOP": isDeaf = true
+            case "loopable=true", "IN_NO_LOOP": ignoresOwnChanges = true
             case "recursive=false": isRecursive = false
             case "dotdirs=true": entersHidden = true
             case "loopable=false", "recursive=true", "dotdirs=false": break

@@ -1,4 +1,5 @@
 import Globbing
+import Rules
 package import System
 
 /// Converts a table of incron(8) into a rules file.
@@ -45,8 +46,6 @@ package struct IncrontabImport {
             ], entries: entries
         ).text
     }
-
-    private init(nature: @escaping (PathBytes) -> PathNature) { self.nature = nature }
 
     // MARK: - One line
 
@@ -131,7 +130,7 @@ package struct IncrontabImport {
         if String(validating: path.bytes, as: UTF8.self) == nil {
             rule.changes.append("bytes of the path that are not UTF-8 are replaced by '?', which matches any")
         }
-        if mask.isDeaf {
+        if mask.ignoresOwnChanges {
             rule.keys.append(("while_busy", "drop"))
             rule.converted.append("no events for changes while the command runs")
         }
@@ -160,9 +159,9 @@ package struct IncrontabImport {
             switch mark {
             case "$": add("$")
             case "@":
-                pieces.append(isSelf ? .path : .directory)
+                pieces.append(.value(isSelf ? .path : .directory))
                 if hasSlash { add("/") }
-            case "#": if !isSelf { pieces.append(.name) }
+            case "#": if !isSelf { pieces.append(.value(.name)) }
             case "%", "&":
                 let isName = mark == "%"
                 if let only = mask.only {
@@ -170,7 +169,7 @@ package struct IncrontabImport {
                     let extra = isName ? "',IN_ISDIR'" : "the bit of IN_ISDIR"
                     if sometimes { rule.addChange("for a directory, '$\(mark)' also had \(extra)") }
                 } else {
-                    pieces.append(.event)
+                    pieces.append(.value(.event))
                     let reason = isName ? "not inotify's" : "since Alight has no event numbers"
                     rule.addChange("'$\(mark)' is Alight's event name, such as 'created', \(reason)")
                 }

@@ -259,7 +259,8 @@ enum ShellVariable {
         return Placeholder(word: word).map { "write \(expression(for: $0))" }
     }
 
-    private static func expression(for placeholder: Placeholder) -> String {
+    /// Returns the value of a placeholder, in double quotes if it is one.
+    static func expression(for placeholder: Placeholder) -> String {
         switch placeholder {
         case .path: #""$ALIGHT_PATH""#
         case .name: #""${ALIGHT_PATH##*/}""#

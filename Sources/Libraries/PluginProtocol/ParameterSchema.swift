@@ -50,11 +50,7 @@ public final class ParameterSchema: Sendable, Hashable {
     public static let literal = "literal"
 
     /// The keys that a schema may have.
-    public static let keys = [
-        "type", "properties", "required", "additionalProperties", "minProperties", "dependentRequired", "oneOf", "enum",
-        "const", "default", "examples", "minimum", "maximum", "minLength", "maxLength", "pattern", "items", "minItems",
-        "maxItems", "title", "description", "writeOnly", "x-alight", "x-alight-extensions",
-    ]
+    public static let keys = ParameterSchema().members.map(\.key)
 
     public init(
         type: String? = nil, properties: [String: ParameterSchema]? = nil, required: [String]? = nil,
@@ -65,35 +61,22 @@ public final class ParameterSchema: Sendable, Hashable {
         maxItems: Int? = nil, title: String? = nil, description: String? = nil, writeOnly: Bool? = nil,
         role: String? = nil, extensions: DestinationExtensions? = nil
     ) {
-        self.type = type
-        self.properties = properties
-        self.required = required
-        self.additionalProperties = additionalProperties
-        self.minProperties = minProperties
-        self.dependentRequired = dependentRequired
-        self.oneOf = oneOf
-        self.enum = `enum`
-        self.const = const
-        self.default = `default`
-        self.examples = examples
-        self.minimum = minimum
-        self.maximum = maximum
-        self.minLength = minLength
-        self.maxLength = maxLength
-        self.pattern = pattern
-        self.items = items
-        self.minItems = minItems
-        self.maxItems = maxItems
-        self.title = title
-        self.description = description
-        self.writeOnly = writeOnly
-        self.role = role
-        self.extensions = extensions
+        (self.type, self.properties, self.required) = (type, properties, required)
+        (self.additionalProperties, self.minProperties) = (additionalProperties, minProperties)
+        (self.dependentRequired, self.oneOf, self.enum) = (dependentRequired, oneOf, `enum`)
+        (self.const, self.default, self.examples) = (const, `default`, examples)
+        (self.minimum, self.maximum, self.minLength, self.maxLength) = (minimum, maximum, minLength, maxLength)
+        (self.pattern, self.items, self.minItems, self.maxItems) = (pattern, items, minItems, maxItems)
+        (self.title, self.description, self.writeOnly) = (title, description, writeOnly)
+        (self.role, self.extensions) = (role, extensions)
     }
 
     /// The schema as JSON.
-    package var json: JSONValue {
-        let members: [String: JSONValue?] = [
+    package var json: JSONValue { JSONValue(members: members) }
+
+    /// All keys, each with its value.
+    private var members: KeyValuePairs<String, JSONValue?> {
+        [
             "type": type?.json, "properties": properties.map { .object($0.mapValues(\.json)) },
             "required": required?.json, "additionalProperties": additionalProperties?.json,
             "minProperties": minProperties?.json,
@@ -105,7 +88,6 @@ public final class ParameterSchema: Sendable, Hashable {
             "description": description?.json, "writeOnly": writeOnly?.json, "x-alight": role?.json,
             "x-alight-extensions": extensions?.json,
         ]
-        return .object(members.compactMapValues { $0 })
     }
 
     public static func == (left: ParameterSchema, right: ParameterSchema) -> Bool {

@@ -34,27 +34,25 @@ public struct PluginDescription: Sendable, Hashable {
     public var parameters: ParameterSchema?
 
     public init(name: String, version: String, parameters: ParameterSchema?) {
-        self.name = name
-        self.version = version
+        (self.name, self.version) = (name, version)
         self.protocol = [ProtocolVersion.current]
         self.parameters = parameters
     }
 
     /// The keys of `plugin.yaml`, for messages about unknown ones.
-    public static let keys = [
-        "name", "version", "protocol", "summary", "run", "modes", "batch", "concurrent", "parallel", "idempotent",
-        "raw_paths", "shares_file", "requires", "events", "types", "timeout", "parameters",
-    ]
+    public static let keys = PluginDescription(name: "", version: "", parameters: nil).members.map(\.key)
 
     /// The description as printed by `describe`.
-    package var json: JSONValue {
-        let members: [String: JSONValue?] = [
+    package var json: JSONValue { JSONValue(members: members) }
+
+    /// All keys, each with its value.
+    private var members: KeyValuePairs<String, JSONValue?> {
+        [
             "name": name.json, "version": version.json, "protocol": `protocol`.json, "summary": summary?.json,
             "run": run?.json, "modes": modes?.json, "batch": batch?.json, "concurrent": concurrent?.json,
             "parallel": parallel?.json, "idempotent": idempotent?.json, "raw_paths": rawPaths?.json,
             "shares_file": sharesFile?.json, "requires": requires?.json, "events": events?.json, "types": types?.json,
             "timeout": timeout?.json, "parameters": parameters?.json,
         ]
-        return .object(members.compactMapValues { $0 })
     }
 }

@@ -1,9 +1,7 @@
 #if canImport(Musl)
-public import JSON
 import Musl
 #else
 import Glibc
-
 #endif
 
 /// Reports of a plugin during its work: progress, and lines for the log.

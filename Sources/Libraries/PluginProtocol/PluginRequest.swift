@@ -36,18 +36,9 @@ public struct PluginRequest: Sendable, Hashable {
         steps: [PluginResponse] = [], events: [PluginEvent]
     ) {
         self.protocol = ProtocolVersion.current
-        self.id = id
-        self.attempt = attempt
-        self.maxAttempts = maxAttempts
-        self.interrupted = interrupted
-        self.dryRun = dryRun
-        self.deadline = deadline
-        self.rule = rule
-        self.with = with
-        self.scratch = scratch
-        self.previous = previous
-        self.steps = steps
-        self.events = events
+        (self.id, self.attempt, self.maxAttempts, self.interrupted) = (id, attempt, maxAttempts, interrupted)
+        (self.dryRun, self.deadline, self.rule, self.with) = (dryRun, deadline, rule, with)
+        (self.scratch, self.previous, self.steps, self.events) = (scratch, previous, steps, events)
     }
 }
 
@@ -58,9 +49,7 @@ public struct RuleReference: Sendable, Hashable {
     public var line: Int
 
     public init(name: String, file: String, line: Int) {
-        self.name = name
-        self.file = file
-        self.line = line
+        (self.name, self.file, self.line) = (name, file, line)
     }
 }
 
@@ -76,9 +65,7 @@ public struct PreviousAttempt: Sendable, Hashable {
     package var isGivenUp = false
 
     public init(attempt: Int, outcome: String, message: String?) {
-        self.attempt = attempt
-        self.outcome = outcome
-        self.message = message
+        (self.attempt, self.outcome, self.message) = (attempt, outcome, message)
     }
 }
 
@@ -137,21 +124,9 @@ public struct PluginEvent: Sendable, Hashable {
         event: String, path: String, relative: String, root: String, origin: String, type: String, size: Int64,
         mtime: String, btime: String?, mode: String, uid: Int, gid: Int, nlink: Int, id: String, time: String
     ) {
-        self.event = event
-        self.path = path
-        self.relative = relative
-        self.root = root
-        self.origin = origin
-        self.type = type
-        self.size = size
-        self.mtime = mtime
-        self.btime = btime
-        self.mode = mode
-        self.uid = uid
-        self.gid = gid
-        self.nlink = nlink
-        self.id = id
-        self.time = time
+        (self.event, self.path, self.relative, self.root, self.origin) = (event, path, relative, root, origin)
+        (self.type, self.size, self.mtime, self.btime, self.mode) = (type, size, mtime, btime, mode)
+        (self.uid, self.gid, self.nlink, self.id, self.time) = (uid, gid, nlink, id, time)
     }
 }
 
@@ -173,14 +148,8 @@ public struct PluginMetadata: Sendable, Hashable {
         size: Int64, mtime: String, mode: String, uid: Int, gid: Int, nlink: Int, id: String,
         xattr: [String: JSONValue]? = nil
     ) {
-        self.size = size
-        self.mtime = mtime
-        self.mode = mode
-        self.uid = uid
-        self.gid = gid
-        self.nlink = nlink
-        self.id = id
-        self.xattr = xattr
+        (self.size, self.mtime, self.mode, self.uid) = (size, mtime, mode, uid)
+        (self.gid, self.nlink, self.id, self.xattr) = (gid, nlink, id, xattr)
     }
 }
 
@@ -198,11 +167,7 @@ public struct PluginTail: Sendable, Hashable {
     public var remaining: Int64
 
     public init(offset: Int64, text: String?, base64: String?, reset: Bool, remaining: Int64) {
-        self.offset = offset
-        self.text = text
-        self.base64 = base64
-        self.reset = reset
-        self.remaining = remaining
+        (self.offset, self.text, self.base64, self.reset, self.remaining) = (offset, text, base64, reset, remaining)
     }
 }
 

@@ -33,13 +33,8 @@ public struct PluginResponse: Sendable, Hashable {
         _ outcome: Outcome, message: String? = nil, code: String? = nil, retryAfter: Double? = nil,
         outputs: [PluginPath]? = nil, values: [String: JSONValue]? = nil, results: [PluginResponse]? = nil
     ) {
-        self.outcome = outcome
-        self.message = message
-        self.code = code
-        self.retryAfter = retryAfter
-        self.outputs = outputs
-        self.values = values
-        self.results = results
+        (self.outcome, self.message, self.code, self.retryAfter) = (outcome, message, code, retryAfter)
+        (self.outputs, self.values, self.results) = (outputs, values, results)
     }
 }
 

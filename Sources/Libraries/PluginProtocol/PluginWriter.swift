@@ -16,10 +16,7 @@ public struct PluginWriter: Sendable, Hashable {
     public var uid: Int?
 
     public init(pid: Int, comm: String?, exe: String?, uid: Int?) {
-        self.pid = pid
-        self.comm = comm
-        self.exe = exe
-        self.uid = uid
+        (self.pid, self.comm, self.exe, self.uid) = (pid, comm, exe, uid)
     }
 }
 

@@ -93,9 +93,7 @@ extension FileEvent: JSONRecord {
         json.member(list: "same_as", &sameAs)
         json.member("children", &children)
         json.member("tail", &addition)
-        var by = writer == .notAsked ? nil : writer
-        json.member("by", &by)
-        writer = by ?? .notAsked
+        json.member("by", &writer, omitting: .notAsked)
         json.member("origin", &origin)
         json.member("time", &time)
     }
@@ -112,12 +110,9 @@ extension Writer: JSONForm {
     }
 
     package init?(value: JSONValue) {
-        if let process = WritingProcess(value: value) {
-            self = .process(process)
-        } else {
-            guard let reason = value.string.flatMap(UnknownWriter.init) else { return nil }
-            self = .unknown(reason)
-        }
+        let process = WritingProcess(value: value).map(Writer.process)
+        guard let writer = process ?? value.string.flatMap(UnknownWriter.init).map(Writer.unknown) else { return nil }
+        self = writer
     }
 }
 
@@ -159,9 +154,7 @@ extension Snapshot: JSONRecord {
         json.member("uid", &uid)
         json.member("gid", &gid)
         json.member("nlink", &links)
-        var mount = mount == 0 ? nil : mount
-        json.member("mount", &mount)
-        self.mount = mount ?? 0
+        json.member("mount", &mount, omitting: 0)
         json.member("xattrs", &extended)
         var digest = digest.map { BinaryText($0) }
         json.member("digest", &digest)

@@ -64,9 +64,7 @@ extension Outcome: JSONRecord {
         json.member("retry_after", &retryAfter)
         json.member(list: "outputs", &outputs)
         json.member(list: "changes", &changes)
-        var values = values.isEmpty ? nil : values
-        json.member("values", &values)
-        self.values = values ?? [:]
+        json.member("values", &values, omitting: [:])
         json.member("process", &process)
         json.member(flag: "interrupted", &isInterrupted)
     }
@@ -129,9 +127,7 @@ extension Offer: JSONRecord {
     package static var blank: Offer { Offer(number: 0, event: .blank) }
 
     package mutating func code(with json: inout JSONCoder) {
-        var steps = steps == 0 ? nil : steps
-        json.member("steps", &steps)
-        self.steps = steps ?? 0
+        json.member("steps", &steps, omitting: 0)
         json.member(flag: "removed_input", &hasRemovedInput)
         json.member(flag: "interrupted", &isInterrupted)
         json.member(flag: "uncertain", &isUncertain)

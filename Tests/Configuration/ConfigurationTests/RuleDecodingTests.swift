@@ -58,7 +58,7 @@ struct RuleDecodingTests {
         }
         #expect(reference.name == "copy")
         let deep = ParameterTemplate([
-            "list": [1, 2.5, true, nil, "text"]
+            "list": [1, 2.5, true, .null, "text"]
         ])
         guard case .object(let members) = parameters else {
             Issue.record("not an object")

@@ -38,7 +38,7 @@ struct ValueFuzzTests {
                 "22:00", "06:00", "0:0", "24:00", "-", "-", ",", " ", "Mon", "fri", "SUNDAY", "22:00-06:00", "x",
                 "9:30",
             ],
-            form: RuleDecoder.keys["window"]?.form() ?? nil
+            form: RuleDecoder.keys["window"]?.form() ?? .null
         ) { (try? WindowText.parse($0)) != nil },
         Grammar(
             name: "comparison", pieces: [">", "<", "=", "!", "..", "1", " ", "KB", "64 MB", "\t", "."],

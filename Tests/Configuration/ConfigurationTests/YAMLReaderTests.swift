@@ -38,7 +38,7 @@ struct YAMLReaderTests {
         #expect(
             value == [
                 "name": "thumbnail", "protocol": [1], "version": "1.2.0", "price": 1.5, "idempotent": true, "yes": "no",
-                "nothing": nil, "timeout": "2", "parameters": parameters, "again": parameters,
+                "nothing": .null, "timeout": "2", "parameters": parameters, "again": parameters,
             ])
     }
 

@@ -26,7 +26,7 @@ struct RequestEncodingTests {
         event.children = 3
         event.before = PluginMetadata(
             size: -1, mtime: "", mode: "0600", uid: 1, gid: 2, nlink: 3, id: "1:2:3:4",
-            xattr: ["user.a": nil, "user.b": ["base64": "/w=="]])
+            xattr: ["user.a": .null, "user.b": ["base64": "/w=="]])
         event.by = PluginWriter(pid: 7, comm: nil, exe: "/bin/sh", uid: nil)
         event.by?.exeBase64 = "L2Jpbi9zaA=="
         event.tail = PluginTail(offset: 5, text: "a\r\nb", base64: nil, reset: true, remaining: 0)
@@ -40,7 +40,7 @@ struct RequestEncodingTests {
             id: "01ARZ3NDEKTSV4RRFFQ69G5FAV", attempt: 2, maxAttempts: 5, interrupted: true, dryRun: true,
             deadline: "2099-01-01T00:00:00Z", rule: RuleReference(name: "r", file: "/r.yaml", line: 12),
             with: [
-                "whole": 1.0, "small": 0.1, "large": 1e300, "integer": -9, "list": [true, false, nil, [], [:]],
+                "whole": 1.0, "small": 0.1, "large": 1e300, "integer": -9, "list": [true, false, .null, [], [:]],
                 "text": "a/b\nc", "Ä": "last", "z": ["y": ["x": "w"]], "zero": 0,
                 "least": .integer(.min), "most": .integer(.max),
                 "escapes": ["\"", "\\\\", "\n\u{1f} \u{0}", "a\"", ""],

@@ -178,7 +178,7 @@ extension EngineStatus {
 
     /// The last finished rescan; while one is running, the previous one.
     var rescanObject: JSONValue {
-        guard let done = rescan?.ended == nil ? lastRescan : rescan, let ended = done.ended else { return nil }
+        guard let done = rescan?.ended == nil ? lastRescan : rescan, let ended = done.ended else { return .null }
         return [
             "at": .string(ended.milliseconds), "why": .string(done.cause.rawValue), "found": .count(done.found),
         ]

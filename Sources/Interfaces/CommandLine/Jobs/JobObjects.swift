@@ -16,7 +16,7 @@ extension JobEntry {
                 "due": state == .pending ? due.map { .string($0.description) } : nil,
                 "ended": ended.map { .string($0.description) },
                 "message": message.flatMap { $0.isEmpty ? nil : .string($0) }, "code": code.map { .string($0) },
-                "outputs": outputs.isEmpty ? nil : .some(outputs.json), "undone": undone.map { .string($0.rawValue) },
+                "outputs": outputs.isEmpty ? nil : outputs.json, "undone": undone.map { .string($0.rawValue) },
             ], paths: ["path": path])
     }
 }

@@ -15,7 +15,7 @@ enum Display {
         var iterator = bytes.makeIterator()
         while true {
             switch decoder.parseScalar(from: &iterator) {
-            case .valid(let encoded): shown += escaped(UTF8.decode(encoded))
+            case .valid(let encoded): shown += UTF8.decode(encoded).visible
             case .error(let length):
                 // Each invalid byte is shown as U+FFFD; the exact bytes are in the JSON output.
                 shown += String(repeating: "\u{FFFD}", count: max(1, length))
@@ -37,19 +37,6 @@ enum Display {
     /// Returns the text in a color of ECMA-48, such as "31" for red; unchanged for nil.
     static func painted(_ text: String, _ color: String?) -> String {
         color.map { "\u{1B}[\($0)m\(text)\u{1B}[0m" } ?? text
-    }
-
-    private static func escaped(_ scalar: Unicode.Scalar) -> String {
-        switch scalar {
-        case "\n": return "\\n"
-        case "\t": return "\\t"
-        case "\r": return "\\r"
-        default: break
-        }
-        switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator: return "\\u{\(String(scalar.value, radix: 16))}"
-        default: return String(scalar)
-        }
     }
 }
 

@@ -4,9 +4,6 @@ import System
 extension [String: JSONValue] {
     /// Creates the members of an object: those that are not nil, and each path as a string and, if it is not UTF-8, its
     /// exact bytes.
-    ///
-    /// In `isEmpty ? nil : value` with a value of type ``JSONValue``, `nil` is the JSON null and not an absent member:
-    /// write `.some(value)`.
     init(_ members: KeyValuePairs<String, JSONValue?>, paths: KeyValuePairs<String, PathBytes?> = [:]) {
         self.init()
         for (name, value) in members { self[name] = value }

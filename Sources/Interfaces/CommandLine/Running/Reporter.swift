@@ -289,7 +289,7 @@ struct Reporter: Sendable {
                 "state": .string(report.state.rawValue), "message": .string(outcome.message),
                 "duration_ms": .number(milliseconds(report.duration)), "code": outcome.code.map { .string($0) },
                 "retry_ms": report.pause.map { .number(milliseconds($0)) },
-                "outputs": outcome.outputs.isEmpty ? nil : .some(outcome.outputs.json),
+                "outputs": outcome.outputs.isEmpty ? nil : outcome.outputs.json,
                 "values": outcome.values.isEmpty ? nil : .object(outcome.values),
             ], paths: ["path": report.path, "from": report.from])
     }

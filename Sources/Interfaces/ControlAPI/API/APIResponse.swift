@@ -33,21 +33,17 @@ package struct APIError: Error, Sendable, Hashable {
     package var status: Int
     package var message: String
     package var help: String
-    /// The methods that the path supports, if the method of the request is not among them.
-    package var allowed: [String] = []
-    /// Whether the connection must be closed, because the following bytes may not be a request.
-    package var endsConnection = false
+    /// Further headers of the response.
+    package var headers: [String: String]
 
-    package init(_ status: Int, _ message: String, help: String) {
-        (self.status, self.message, self.help) = (status, message, help)
+    package init(_ status: Int, _ message: String, help: String, headers: [String: String] = [:]) {
+        (self.status, self.message, self.help, self.headers) = (status, message, help, headers)
     }
 
     package var response: APIResponse {
         var response = APIResponse(
             status, json: .object(["error": .object(["message": .string(message), "help": .string(help)])]))
-        if !allowed.isEmpty { response.headers.append((name: "Allow", value: allowed.joined(separator: ", "))) }
-        if endsConnection { response.headers.append((name: "Connection", value: "close")) }
-        if status == 401 { response.headers.append((name: "WWW-Authenticate", value: "Bearer")) }
+        response.headers += headers.map { (name: $0, value: $1) }
         return response
     }
 }

@@ -99,7 +99,8 @@ package struct Access: Sendable {
 
     private static let denied = APIError(
         401, "this requires the token",
-        help: "open the link that 'alight run' prints at its start, or send 'Authorization: Bearer …'")
+        help: "open the link that 'alight run' prints at its start, or send 'Authorization: Bearer …'",
+        headers: ["WWW-Authenticate": "Bearer"])
 
     /// Compares two strings in time that does not depend on how much of them matches.
     static func isSame(_ one: String, _ other: String) -> Bool {

@@ -23,9 +23,9 @@ package final class EventFeed: Sendable {
         var next: UInt64
         var readers = 0
         /// The time until which clients that left may reconnect and read the events they missed.
-        var memory: ContinuousClock.Instant?
+        var reconnectLimit: ContinuousClock.Instant?
         /// The next id at the time an event was last not published because no client followed.
-        var lapse: UInt64?
+        var lastUnpublished: UInt64?
         var wake: (@Sendable () -> Void)?
 
         var inOrder: [Entry] { Array(entries[oldest...] + entries[..<oldest]) }
@@ -33,17 +33,17 @@ package final class EventFeed: Sendable {
 
     package static let length = 1000
     /// The time for which events about files are still published after the last client has left.
-    private static let memory = Duration.seconds(300)
+    private static let reconnectTime = Duration.seconds(300)
 
     private let state: Mutex<State>
     /// The first id of this process.
-    private let begin: UInt64
+    private let firstID: UInt64
 
     /// Derives the first id from the current time, so that ids keep increasing across restarts.
     package init(now: Timestamp) {
         let milliseconds = UInt64(max(0, now.seconds)) * 1000 + UInt64(now.nanoseconds / 1_000_000)
-        begin = milliseconds * 1000
-        state = Mutex(State(next: begin))
+        firstID = milliseconds * 1000
+        state = Mutex(State(next: firstID))
     }
 
     /// Whether events about files, which are very frequent, should be published.
@@ -52,8 +52,8 @@ package final class EventFeed: Sendable {
     /// missing.
     package var isFollowed: Bool {
         state.withLock { state in
-            let isFollowed = state.readers > 0 || state.memory.map { $0 > .now } ?? false
-            if !isFollowed { state.lapse = state.next }
+            let isFollowed = state.readers > 0 || state.reconnectLimit.map { $0 > .now } ?? false
+            if !isFollowed { state.lastUnpublished = state.next }
             return isFollowed
         }
     }
@@ -89,7 +89,7 @@ package final class EventFeed: Sendable {
     ///   - recent: The number of previous attempts that a new client requests.
     ///   - kinds: The kinds that it requests.
     /// - Returns: The id of the event to read next, and whether earlier events may be missing.
-    func join(after last: UInt64?, recent: Int, kinds: Set<Kind>) -> (next: UInt64, mayLack: Bool) {
+    func join(after last: UInt64?, recent: Int, kinds: Set<Kind>) -> (next: UInt64, hasGap: Bool) {
         state.withLock { state in
             state.readers += 1
             guard let last else {
@@ -99,16 +99,16 @@ package final class EventFeed: Sendable {
             // An id that was never assigned belongs to another process: all existing events are new, and others may be
             // missing.
             let first = state.entries.isEmpty ? state.next : state.entries[state.oldest].id
-            guard last < state.next, last + 1 >= begin else { return (first, true) }
-            let hasLapsed = kinds.contains(.file) && state.lapse.map { last < $0 } ?? false
-            return hasLapsed ? (max(last + 1, first), true) : (last + 1, false)
+            guard last < state.next, last + 1 >= firstID else { return (first, true) }
+            let isIncomplete = kinds.contains(.file) && state.lastUnpublished.map { last < $0 } ?? false
+            return isIncomplete ? (max(last + 1, first), true) : (last + 1, false)
         }
     }
 
     func leave() {
         state.withLock { state in
             state.readers -= 1
-            if state.readers == 0 { state.memory = .now + Self.memory }
+            if state.readers == 0 { state.reconnectLimit = .now + Self.reconnectTime }
         }
     }
 

@@ -25,17 +25,23 @@ package protocol Operations: Sendable {
 
 /// A query for jobs, as written by the client.
 package struct JobsQuery: Sendable, Hashable {
-    package var states: [String] = []
+    package var states: [String]
     package var rule: String?
     /// A path or a glob, as bytes.
     package var path: [UInt8]?
     package var since: String?
-    package var limit = 100
+    package var limit: Int
     package var before: String?
 
     package static let mostJobs = 1000
 
-    package init() {}
+    package init(
+        states: [String], rule: String? = nil, path: [UInt8]? = nil, since: String? = nil, limit: Int,
+        before: String? = nil
+    ) {
+        (self.states, self.rule, self.path, self.since) = (states, rule, path, since)
+        (self.limit, self.before) = (limit, before)
+    }
 
     /// Parses a query.
     ///
@@ -46,11 +52,9 @@ package struct JobsQuery: Sendable, Hashable {
             throw APIError(
                 400, "unknown query parameter '\(name)'", help: "use state, rule, path, since, limit or before")
         }
-        states = request.text("state").map { $0.split(separator: ",").map(String.init) } ?? []
-        rule = request.text("rule")
-        path = request.query["path"]
-        since = request.text("since")
-        before = request.text("before")
-        limit = try request.number("limit", in: 1...Self.mostJobs, otherwise: limit)
+        self.init(
+            states: request.text("state").map { $0.split(separator: ",").map(String.init) } ?? [],
+            rule: request.text("rule"), path: request.query["path"], since: request.text("since"),
+            limit: try request.number("limit", in: 1...Self.mostJobs, otherwise: 100), before: request.text("before"))
     }
 }

@@ -119,11 +119,10 @@ package struct Routes: Sendable {
         }
         let path = "/" + request.path.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
         guard allowed.isEmpty else {
-            var error = APIError(
+            throw APIError(
                 405, "'\(path)' does not allow the method '\(method)'",
-                help: "use \(allowed.joined(separator: " or "))")
-            error.allowed = allowed
-            throw error
+                help: "use \(allowed.joined(separator: " or "))",
+                headers: ["Allow": allowed.joined(separator: ", ")])
         }
         throw APIError(404, "there is no '\(path)'", help: "docs/openapi.yaml lists all paths")
     }

@@ -7,11 +7,11 @@ import System
 
 // Requests and responses, on the thread of the connection.
 extension Clients {
-    private static let mostHeader = 32 << 10
+    private static let maximumHeader = 32 << 10
     /// The size limit of a body in bytes; the rest of a larger body is read and discarded.
-    static let mostBody = 64 << 10
+    static let maximumBody = 64 << 10
     /// The maximum number of requests that open files, including the one whose file is being opened.
-    private static let mostOpeners = 17
+    private static let maximumOpeners = 17
     /// The time after which a waiting client that has shut down its sending side is considered gone.
     private static let grace = Duration.seconds(1)
     /// `POLLRDHUP` of Linux.
@@ -45,7 +45,7 @@ extension Clients {
                 return send(try answer(request, names), to: pointer, descriptor)
             case .file(let answer):
                 defer { openers.subtract(1, ordering: .relaxed) }
-                guard openers.add(1, ordering: .relaxed).newValue <= Self.mostOpeners else {
+                guard openers.add(1, ordering: .relaxed).newValue <= Self.maximumOpeners else {
                     throw APIError(
                         503, "too many requests wait for a file",
                         help: "a file system may not respond; try again later")
@@ -76,12 +76,12 @@ extension Clients {
     private func send(_ response: APIResponse, to pointer: OpaquePointer, _ descriptor: Int32) -> UInt32 {
         let response = connections.withLock { connections -> APIResponse? in
             guard let connection = connections[descriptor], connection.phase != .abandoned else { return nil }
-            let held = connections.values.reduce(0) { $0 + $1.held }
-            let isTooMuch = response.body.count >= 1 << 16 && held + response.body.count > Self.mostHeld
+            let buffered = connections.values.reduce(0) { $0 + $1.buffered }
+            let isTooMuch = response.body.count >= 1 << 16 && buffered + response.body.count > Self.maximumBuffered
             let error = APIError(503, "too many responses are being sent", help: "try again later")
             let sent = isTooMuch ? error.response : response
             connections[descriptor]?.phase = .sending
-            connections[descriptor]?.held = sent.body.count
+            connections[descriptor]?.buffered = sent.body.count
             return sent
         }
         guard let response, response.body.withUnsafeBytes({ chm_answer(pointer, $0.baseAddress, $0.count) }) == 0 else {
@@ -128,8 +128,8 @@ extension Clients {
         request.lastEventID = header("Last-Event-ID")
         var size = 0
         let body = chm_body(pointer, &size)
-        guard size <= mostBody else {
-            throw APIError(413, "the body has \(size) bytes", help: "send at most \(mostBody)")
+        guard size <= maximumBody else {
+            throw APIError(413, "the body has \(size) bytes", help: "send at most \(maximumBody)")
         }
         request.body = Array(UnsafeRawBufferPointer(start: body, count: size))
         return request
@@ -139,13 +139,12 @@ extension Clients {
     private static func checkHead(_ pointer: OpaquePointer) throws(APIError) {
         func count(_ name: String) -> Int { Int(chm_header_count(pointer, name)) }
         func refusal(_ status: Int, _ message: String, help: String) -> APIError {
-            var error = APIError(status, message, help: help)
-            error.endsConnection = true
-            return error
+            // The following bytes may not be a request.
+            APIError(status, message, help: help, headers: ["Connection": "close"])
         }
-        guard chm_header_size(pointer) <= mostHeader else {
-            throw refusal(
-                431, "the request's header has \(chm_header_size(pointer)) bytes", help: "send at most \(mostHeader)")
+        let size = chm_header_size(pointer)
+        guard size <= maximumHeader else {
+            throw refusal(431, "the request's header has \(size) bytes", help: "send at most \(maximumHeader)")
         }
         guard count("Transfer-Encoding") + count("Content-Length") <= 1 else {
             throw refusal(400, "the request has several lengths", help: "send one Content-Length, or chunks")

@@ -8,8 +8,8 @@ import System
 extension Clients {
     /// The maximum number of streams, in total and by TCP: half of the connections, so that other requests are still
     /// served.
-    private static let mostStreams = most / 2
-    private static let mostStrangeStreams = mostStrangers / 2
+    private static let maximumStreams = maximumConnections / 2
+    private static let maximumNetworkStreams = maximumNetworkConnections / 2
     private static let statusPause = Duration.seconds(1)
 
     /// Prepares a stream as the response; returns the status.
@@ -25,18 +25,15 @@ extension Clients {
             }
         }
         let recent = try request.number("recent", in: 0...EventFeed.length, otherwise: 0)
-        let hasLocation = connections.withLock { connections in
+        let hasCapacity = connections.withLock { connections in
             let followers = connections.values.filter { $0.phase == .streaming }
-            let strangers = followers.count { $0.transport == .network }
-            guard request.transport == .local || strangers < Self.mostStrangeStreams, followers.count < Self.mostStreams
-            else {
-                return false
-            }
+            let limits = (all: Self.maximumStreams, network: Self.maximumNetworkStreams)
+            guard Self.hasCapacity(for: request.transport, besides: followers, limits) else { return false }
             connections[descriptor]?.phase = .streaming
             connections[descriptor]?.deadline = nil
             return true
         }
-        guard hasLocation, let wake = try? Wake() else {
+        guard hasCapacity, let wake = try? Wake() else {
             throw APIError(
                 503, "too many clients follow the events", help: "try again when one of them has disconnected")
         }
@@ -58,7 +55,7 @@ extension Clients {
             let status = stream.kinds.contains(.status) ? currentStatus() : nil
             let count = stream.fill(buffer, status ?? Status(), at: .now)
             if count > 0 { return count }
-            stream.wake.wait(until: min(stream.nextBeat, status?.askAgain ?? stream.nextBeat))
+            stream.wake.wait(until: min(stream.nextHeartbeat, status?.askAgain ?? stream.nextHeartbeat))
         }
         return 0
     }

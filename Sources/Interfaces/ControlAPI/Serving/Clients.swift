@@ -13,7 +13,7 @@ final class Clients: Sendable {
         var deadline: ContinuousClock.Instant?
         var phase = Phase.idle
         /// The number of bytes buffered for the client.
-        var held = 0
+        var buffered = 0
     }
 
     /// The state of the request of a connection.
@@ -35,10 +35,10 @@ final class Clients: Sendable {
     }
 
     /// The maximum number of connections in total and by TCP, which reserves some for the Unix socket.
-    static let most = 64
-    static let mostStrangers = 48
+    static let maximumConnections = 64
+    static let maximumNetworkConnections = 48
     /// The maximum number of bytes buffered for all clients together; slow clients could request ever more.
-    static let mostHeld = 48 << 20
+    static let maximumBuffered = 48 << 20
     /// The time in which a whole request must arrive; also the limit for an idle connection.
     static let arrival = Duration.seconds(15)
     /// The time for which a client may accept none of the data sent to it.
@@ -85,13 +85,20 @@ final class Clients: Sendable {
     /// Adds a connection; returns false if the limit is reached.
     func add(_ descriptor: Int32, _ transport: APIRequest.Transport) -> Bool {
         connections.withLock { connections in
-            let strangers = connections.values.count { $0.transport == .network }
-            guard connections.count < Self.most, transport == .local || strangers < Self.mostStrangers else {
-                return false
-            }
+            let limits = (all: Self.maximumConnections, network: Self.maximumNetworkConnections)
+            guard Self.hasCapacity(for: transport, besides: connections.values, limits) else { return false }
             connections[descriptor] = Connection(transport: transport, deadline: .now + Self.arrival)
             return true
         }
+    }
+
+    /// Returns whether the limits of connections, in total and by TCP, permit another one.
+    static func hasCapacity(
+        for transport: APIRequest.Transport, besides others: some Collection<Connection>,
+        _ limits: (all: Int, network: Int)
+    ) -> Bool {
+        let isFull = transport == .network && others.count { $0.transport == .network } >= limits.network
+        return !isFull && others.count < limits.all
     }
 
     func wakeStreams() { for wake in streams.withLock({ Array($0.values) }) { wake.signal() } }

@@ -16,19 +16,18 @@ final class EventStream {
     /// Wakes the thread when there may be data to send.
     let wake: Wake
     /// The time at which a comment is sent if there are no events.
-    private(set) var nextBeat: ContinuousClock.Instant
+    private(set) var nextHeartbeat: ContinuousClock.Instant
 
     /// The interval of these comments, which detect clients that are gone.
-    static let beat = Duration.seconds(15)
+    static let heartbeat = Duration.seconds(15)
+
     init(_ feed: EventFeed, _ wake: Wake, kinds: Set<EventFeed.Kind>, after last: UInt64?, recent: Int) {
-        self.feed = feed
-        self.wake = wake
-        self.kinds = kinds
-        let (next, mayLack) = feed.join(after: last, recent: recent, kinds: kinds)
+        (self.feed, self.wake, self.kinds) = (feed, wake, kinds)
+        let (next, hasGap) = feed.join(after: last, recent: recent, kinds: kinds)
         self.next = next
-        nextBeat = .now + Self.beat
+        nextHeartbeat = .now + Self.heartbeat
         // The reconnection time of browsers, in milliseconds.
-        let gap = mayLack ? "id: \(next &- 1)\nevent: gap\ndata: {\"missed\":null}\n\n" : ""
+        let gap = hasGap ? "id: \(next &- 1)\nevent: gap\ndata: {\"missed\":null}\n\n" : ""
         pending = Array("retry: 2000\n\n\(gap)".utf8)
     }
 
@@ -39,8 +38,7 @@ final class EventStream {
 
     /// Fills the buffer with the next data; returns 0 if there is none.
     func fill(
-        _ buffer: UnsafeMutableRawBufferPointer, _ status: Clients.Status,
-        at now: ContinuousClock.Instant
+        _ buffer: UnsafeMutableRawBufferPointer, _ status: Clients.Status, at now: ContinuousClock.Instant
     ) -> Int {
         if taken == pending.count { gather(status, at: now) }
         let count = min(buffer.count, pending.count - taken)
@@ -67,8 +65,8 @@ final class EventStream {
                 text += "id: \(event.id)\nevent: \(event.kind.rawValue)\ndata: \(event.text())\n\n"
             }
         }
-        if text.isEmpty, nextBeat <= now { text = ": beat\n\n" }
-        if !text.isEmpty { nextBeat = now + Self.beat }
+        if text.isEmpty, nextHeartbeat <= now { text = ": beat\n\n" }
+        if !text.isEmpty { nextHeartbeat = now + Self.heartbeat }
         pending = Array(text.utf8)
         taken = 0
     }

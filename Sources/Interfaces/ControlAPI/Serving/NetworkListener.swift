@@ -49,7 +49,9 @@ package struct ListenAddress: Sendable, Hashable {
     }
 
     /// The bytes of the address, 4 or 16; empty for a name.
-    private var numbers: [UInt8] {
+    private var numbers: [UInt8] { Self.numbers(of: host) }
+
+    private static func numbers(of host: String) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: 16)
         if inet_pton(AF_INET, host, &bytes) == 1 { return Array(bytes.prefix(4)) }
         return inet_pton(AF_INET6, host, &bytes) == 1 ? bytes : []
@@ -74,9 +76,8 @@ package struct ListenAddress: Sendable, Hashable {
             guard UInt16(host[host.index(after: colon)...]) != nil else { return false }
             host = host[..<colon]
         }
-        var bytes = [UInt8](repeating: 0, count: 16)
-        guard host.hasPrefix("["), host.hasSuffix("]") else { return inet_pton(AF_INET, String(host), &bytes) == 1 }
-        return inet_pton(AF_INET6, String(host.dropFirst().dropLast()), &bytes) == 1
+        guard host.hasPrefix("["), host.hasSuffix("]") else { return numbers(of: String(host)).count == 4 }
+        return numbers(of: String(host.dropFirst().dropLast())).count == 16
     }
 
     /// The host names that the address bar of a browser may show for it.

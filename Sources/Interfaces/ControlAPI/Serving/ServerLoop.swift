@@ -13,12 +13,12 @@ final class ServerLoop {
     /// The library's memory for a header, larger than the API's limit so that the API answers one that is too long.
     private static let headerMemory = 128 << 10
     /// The time until a refused connection is closed; closing it at once could discard the response.
-    private static let parting = Duration.seconds(1)
-    private static let mostRefused = 16
+    private static let refusalDelay = Duration.seconds(1)
+    private static let maximumRefused = 16
     /// The pause after accept(2) has run out of resources; poll(2) would report the same connections again at once.
-    private static let shortage = Duration.milliseconds(200)
+    private static let acceptPause = Duration.milliseconds(200)
     /// The time to wait for clients that are still reading when the server stops.
-    private static let farewell = Duration.milliseconds(500)
+    private static let stopTimeout = Duration.milliseconds(500)
 
     private let clients: Clients
     private let local: Int32?
@@ -45,9 +45,9 @@ final class ServerLoop {
         }
         clients.feed.setWake(nil)
         clients.abandonAll()
-        let end = ContinuousClock.now + Self.farewell
+        let end = ContinuousClock.now + Self.stopTimeout
         while !clients.isEmpty, .now < end { wait(besides: [], until: [end]) }
-        expire(at: .now + Self.parting)
+        expire(at: .now + Self.refusalDelay)
         // Stopping the library's server joins its threads.
         if let server, !clients.areBusy {
             chm_stop(server)
@@ -85,7 +85,7 @@ final class ServerLoop {
         while true {
             let descriptor = cal_accept(listener)
             guard descriptor >= 0 else {
-                if [EMFILE, ENFILE, ENOMEM, ENOBUFS].contains(-descriptor) { acceptFrom = .now + Self.shortage }
+                if [EMFILE, ENFILE, ENOMEM, ENOBUFS].contains(-descriptor) { acceptFrom = .now + Self.acceptPause }
                 return
             }
             guard transport == .network || isAllowed(descriptor) else {
@@ -113,12 +113,12 @@ final class ServerLoop {
 
     private func refuse(_ descriptor: Int32, _ message: String, help: String) {
         APIError(503, message, help: help).send(to: descriptor)
-        guard refused.count < Self.mostRefused else {
+        guard refused.count < Self.maximumRefused else {
             close(descriptor)
             return
         }
         shutdown(descriptor, Int32(SHUT_WR))
-        refused.append((descriptor: descriptor, until: .now + Self.parting))
+        refused.append((descriptor: descriptor, until: .now + Self.refusalDelay))
     }
 
     /// Returns the library's server, which is started for the first client.
@@ -145,8 +145,8 @@ final class ServerLoop {
                 return Clients.of(context).more(stream, UnsafeMutableRawBufferPointer(start: buffer, count: size))
             })
         server = chm_start(
-            callbacks, UInt32(2 * Clients.most), UInt32(Clients.sendTimeout / .seconds(1)), Self.headerMemory,
-            Clients.mostBody)
+            callbacks, UInt32(2 * Clients.maximumConnections), UInt32(Clients.sendTimeout / .seconds(1)),
+            Self.headerMemory, Clients.maximumBody)
         if server == nil {
             hasFailed = true
             context.release()

@@ -1,3 +1,5 @@
+import System
+
 /// HTML text in which external strings cannot become markup.
 ///
 /// Literals are used as they are; interpolated strings are escaped, unless they are `HTML` themselves. This is the
@@ -44,15 +46,7 @@ package struct HTML: Sendable, Hashable, ExpressibleByStringInterpolation {
             case "\"": escaped += "&quot;"
             case "'": escaped += "&#39;"
             case "\n" where keepsLines, "\t" where keepsLines: escaped.unicodeScalars.append(scalar)
-            case "\n": escaped += "\\n"
-            case "\t": escaped += "\\t"
-            case "\r": escaped += "\\r"
-            default:
-                switch scalar.properties.generalCategory {
-                case .control, .format, .lineSeparator, .paragraphSeparator:
-                    escaped += "\\u{\(String(scalar.value, radix: 16))}"
-                default: escaped.unicodeScalars.append(scalar)
-                }
+            default: escaped += scalar.visible
             }
         }
         return escaped

@@ -1,30 +1,13 @@
+import ControlAPI
 import JSON
 
 /// The page with the jobs, newest first, and filters.
 struct JobsPage {
-    /// The filters, as written by the user.
-    struct Query: Sendable, Hashable {
-        var state = ""
-        var rule = ""
-        var path = ""
-        var since = ""
-        var before = ""
-
-        /// Returns the address of the page with these filters, starting at another position.
-        func address(before: String) -> String {
-            let parts = [("state", state), ("rule", rule), ("path", path), ("since", since), ("before", before)]
-            let query = parts.filter { !$0.1.isEmpty }.map { "\($0)=\(HTML.urlPart($1))" }.joined(separator: "&")
-            return query.isEmpty ? "/jobs" : "/jobs?\(query)"
-        }
-
-        var isEmpty: Bool { state.isEmpty && rule.isEmpty && path.isEmpty && since.isEmpty }
-    }
-
     var status: JSONValue
     var rules: JSONValue
     /// The object with the jobs, or one with `error` if the query failed.
     var jobs: JSONValue
-    var query: Query
+    var query: JobsQuery
     var now: String
 
     var html: HTML {
@@ -44,16 +27,16 @@ struct JobsPage {
             ("skipped", "skipped"), ("failed", "failed"),
         ]
         var names = rules["rules"].elements.map(\.["name"].text)
-        if !query.rule.isEmpty, !names.contains(query.rule) { names.append(query.rule) }
+        if let rule = query.rule, !names.contains(rule) { names.append(rule) }
         let all: HTML = query.isEmpty ? "" : "<a class=\"button\" href=\"/jobs\">Show all</a>"
         return """
             <form class="filters" method="get" action="/jobs" role="search" aria-label="Jobs">
             <label>State <select name="state">\(states.map { option($0, $1, query.state) })</select></label>
-            <label>Rule <select name="rule">\(option("", "any rule", query.rule))\(names.map { option($0, $0, query.rule) })</select></label>
-            <label class="grow">Path <input name="path" value="\(query.path)" \
+            <label>Rule <select name="rule">\(option("", "any rule", query.rule ?? ""))\(names.map { option($0, $0, query.rule ?? "") })</select></label>
+            <label class="grow">Path <input name="path" value="\(query.pathText)" \
             placeholder="/directory, /file or /**/*.glob" \
             autocapitalize="off" autocomplete="off" spellcheck="false"></label>
-            <label>Since <input name="since" value="\(query.since)" placeholder="10m, 2h, 7d" size="10" autocomplete="off"></label>
+            <label>Since <input name="since" value="\(query.since ?? "")" placeholder="10m, 2h, 7d" size="10" autocomplete="off"></label>
             <div class="acts"><button class="primary">Show</button>\(all)</div>
             </form>
             """
@@ -106,9 +89,24 @@ struct JobsPage {
 
     private var pages: HTML {
         let newest: HTML =
-            query.before.isEmpty ? "" : "<a class=\"button\" href=\"\(query.address(before: ""))\">Newest</a>"
+            query.before == nil ? "" : "<a class=\"button\" href=\"\(query.address(before: ""))\">Newest</a>"
         let older: HTML =
             jobs["next"].string.map { "<a class=\"button\" href=\"\(query.address(before: $0))\">Older</a>" } ?? ""
         return "<nav class=\"pages\" aria-label=\"More jobs\">\(newest)\(older)</nav>"
+    }
+}
+
+extension JobsQuery {
+    fileprivate var state: String { states.first ?? "" }
+    fileprivate var pathText: String { String(decoding: path ?? [], as: UTF8.self) }
+    fileprivate var isEmpty: Bool { states.isEmpty && rule == nil && path == nil && since == nil }
+
+    /// Returns the address of the page with these filters, starting at another position.
+    fileprivate func address(before: String) -> String {
+        let parts = [
+            ("state", state), ("rule", rule ?? ""), ("path", pathText), ("since", since ?? ""), ("before", before),
+        ]
+        let query = parts.filter { !$0.1.isEmpty }.map { "\($0)=\(HTML.urlPart($1))" }.joined(separator: "&")
+        return query.isEmpty ? "/jobs" : "/jobs?\(query)"
     }
 }

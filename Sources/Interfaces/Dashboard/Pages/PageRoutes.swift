@@ -14,30 +14,22 @@ struct PageRoutes: Sendable {
 
     func overview() -> APIResponse {
         answer { status throws(APIError) in
-            var query = JobsQuery()
-            query.limit = Self.few
-            return OverviewPage(
+            OverviewPage(
                 status: status, rules: try operations.rules(), history: try operations.history(),
-                jobs: found(query), now: now
+                jobs: found(JobsQuery(states: [], limit: Self.few)), now: now
             ).html
         }
     }
 
     func jobs(_ request: APIRequest) -> APIResponse {
-        func asked(_ name: String) -> String { request.text(name) ?? "" }
-        let wanted = JobsPage.Query(
-            state: asked("state"), rule: asked("rule"), path: asked("path"), since: asked("since"),
-            before: asked("before"))
-        var query = JobsQuery()
-        query.limit = Self.many
         // A form submitted without the script contains its empty fields too.
-        query.states = wanted.state.isEmpty ? [] : [wanted.state]
-        query.rule = wanted.rule.isEmpty ? nil : wanted.rule
-        query.path = wanted.path.isEmpty ? nil : request.query["path"]
-        query.since = wanted.since.isEmpty ? nil : wanted.since
-        query.before = wanted.before.isEmpty ? nil : wanted.before
-        return answer { [query] status throws(APIError) in
-            JobsPage(status: status, rules: try operations.rules(), jobs: found(query), query: wanted, now: now).html
+        func text(_ name: String) -> String? { request.text(name).flatMap { $0.isEmpty ? nil : $0 } }
+        let query = JobsQuery(
+            states: [text("state")].compactMap(\.self), rule: text("rule"),
+            path: request.query["path"].flatMap { $0.isEmpty ? nil : $0 }, since: text("since"), limit: Self.many,
+            before: text("before"))
+        return answer { status throws(APIError) in
+            JobsPage(status: status, rules: try operations.rules(), jobs: found(query), query: query, now: now).html
         }
     }
 
@@ -102,31 +94,6 @@ struct PageRoutes: Sendable {
     }
 }
 
-/// The static files of the pages, embedded in the program.
-enum Asset: String, CaseIterable {
-    case style = "dashboard.css"
-    case script = "dashboard.js"
-    case icon = "icon.svg"
-
-    var type: String {
-        switch self {
-        case .style: "text/css; charset=utf-8"
-        case .script: "text/javascript; charset=utf-8"
-        case .icon: "image/svg+xml"
-        }
-    }
-
-    var bytes: [UInt8] {
-        switch self {
-        case .style: PackageResources.dashboard_css
-        case .script: PackageResources.dashboard_js
-        case .icon: PackageResources.icon_svg
-        }
-    }
-
-    var response: APIResponse { APIResponse(type: type, body: bytes) }
-}
-
 extension Routes {
     /// Adds the routes of the dashboard, by TCP only.
     ///
@@ -137,9 +104,15 @@ extension Routes {
         addPage("GET", "/jobs") { request, _ throws(APIError) in pages.jobs(request) }
         addPage("GET", "/jobs/*") { _, names throws(APIError) in pages.job(names[0]) }
         addPage("GET", "/rules") { _, _ throws(APIError) in pages.rules() }
-        for asset in Asset.allCases {
-            let response = asset.response
-            addPage("GET", "/assets/\(asset.rawValue)") { _, _ throws(APIError) in response }
+        // The static files of the pages are embedded in the program.
+        let assets = [
+            ("dashboard.css", "text/css; charset=utf-8", PackageResources.dashboard_css),
+            ("dashboard.js", "text/javascript; charset=utf-8", PackageResources.dashboard_js),
+            ("icon.svg", "image/svg+xml", PackageResources.icon_svg),
+        ]
+        for (name, type, bytes) in assets {
+            let response = APIResponse(type: type, body: bytes)
+            addPage("GET", "/assets/\(name)") { _, _ throws(APIError) in response }
         }
 
         // The forms of pages without the script; the script uses the API.

@@ -17,7 +17,7 @@ enum EndSignal {
     private static let pipeEnd = Atomic<Int32>(-1)
 
     /// Calls `act` on SIGTERM; the signal terminates the process after `cleanupTime`, or when it arrives again.
-    static func take(_ act: @escaping @Sendable () -> Void) {
+    static func handle(_ act: @escaping @Sendable () -> Void) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }

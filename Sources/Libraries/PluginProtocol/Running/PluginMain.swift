@@ -1,9 +1,7 @@
 #if canImport(Musl)
-import JSON
 import Musl
 #else
 import Glibc
-
 #endif
 
 /// The implementation of the protocol for a plugin.
@@ -55,7 +53,7 @@ struct PluginMain<Work: Plugin>: Sendable {
         let work = Task {
             await plugin.answer(to: request) { ProtocolOutput.error.write(line: $0.members(fraction: "progress")) }
         }
-        EndSignal.take { work.cancel() }
+        EndSignal.handle { work.cancel() }
         output.write(line: await work.value)
         return 0
     }

@@ -2,7 +2,6 @@
 import Musl
 #else
 import Glibc
-
 #endif
 
 /// Standard input, read on a separate thread, since Swift's cooperative threads must not be blocked.

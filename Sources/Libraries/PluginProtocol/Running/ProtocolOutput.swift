@@ -1,5 +1,4 @@
 #if canImport(Musl)
-import JSON
 import Musl
 #else
 import Glibc

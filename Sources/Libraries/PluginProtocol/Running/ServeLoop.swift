@@ -16,14 +16,11 @@ final class ServeLoop<Work: Plugin>: Sendable {
     private let output: ProtocolOutput
     private let state = Mutex(State())
 
-    init(_ plugin: Work, _ output: ProtocolOutput) {
-        self.plugin = plugin
-        self.output = output
-    }
+    init(_ plugin: Work, _ output: ProtocolOutput) { (self.plugin, self.output) = (plugin, output) }
 
     /// Serves until standard input ends or SIGTERM arrives, and every request has its result.
     func run() async {
-        EndSignal.take {
+        EndSignal.handle {
             self.cancelAll()
             self.end()
         }
@@ -53,13 +50,13 @@ final class ServeLoop<Work: Plugin>: Sendable {
             ])
         case "ping": write(["type": "pong", "n": members["n"] ?? .null])
         case "cancel": state.withLock { $0.open[members["id"]?.string ?? ""] }?.cancel()
-        case "run": begin(members)
+        case "run": start(members)
         // Version 1 may be extended: unknown messages are ignored.
         default: break
         }
     }
 
-    private func begin(_ members: [String: JSONValue]) {
+    private func start(_ members: [String: JSONValue]) {
         let request: PluginRequest
         do throws(JSONError) {
             request = try PluginRequest(reading: .object(members))

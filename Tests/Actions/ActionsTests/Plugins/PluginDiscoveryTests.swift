@@ -120,8 +120,8 @@ struct PluginDiscoveryTests {
         "write a list such as [.jpg, .png], or { preset: { small: [.jpg] } }, beside 'x-alight: destination'"
 
     static let cases = [
-        Case(change: ["name": nil], message: "the description has no 'name'", help: "add 'name:'"),
-        Case(change: ["protocol": nil], message: "the description has no 'protocol'", help: "add 'protocol: [1]'"),
+        Case(change: ["name": .null], message: "the description has no 'name'", help: "add 'name:'"),
+        Case(change: ["protocol": .null], message: "the description has no 'protocol'", help: "add 'protocol: [1]'"),
         Case(
             change: ["protocol": [2, 3]], message: "it uses version 2, 3 of the protocol, and this release supports 1",
             help: "update Alight, or use an older version of the plugin"),

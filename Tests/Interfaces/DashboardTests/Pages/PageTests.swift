@@ -1,3 +1,4 @@
+import ControlAPI
 import Glibc
 import JSON
 import System
@@ -71,8 +72,8 @@ struct PageTests {
     }
 
     @Test func `objects without any members still produce pages`() {
-        #expect(
-            OverviewPage(status: nil, rules: nil, history: nil, jobs: nil, now: "").html.text.contains("No job yet"))
+        let overview = OverviewPage(status: .null, rules: .null, history: .null, jobs: .null, now: "").html.text
+        #expect(overview.contains("No job yet"))
         #expect(JobPage(status: [:], job: [:], now: "").html.text.contains("There are no attempts yet"))
         #expect(RulesPage(status: [], rules: 3, now: "").html.text.contains("There are no rules"))
     }
@@ -80,7 +81,8 @@ struct PageTests {
     @Test func `a search error is shown beside the form, which keeps its values`() {
         let page = JobsPage(
             status: SamplePages().status, rules: SamplePages().rules,
-            jobs: ["error": ["message": "invalid time 'x'", "help": "write 2h"]], query: .init(since: "x"), now: ""
+            jobs: ["error": ["message": "invalid time 'x'", "help": "write 2h"]],
+            query: JobsQuery(states: [], since: "x", limit: 1), now: ""
         ).html.text
         #expect(page.contains("role=\"alert\">invalid time &#39;x&#39;</p>"))
         #expect(page.contains("name=\"since\" value=\"x\""))

@@ -1,3 +1,4 @@
+import ControlAPI
 import JSON
 
 @testable import Dashboard
@@ -19,8 +20,8 @@ struct SamplePages {
         case "overview": OverviewPage(status: status, rules: rules, history: history, jobs: jobs, now: Self.now).html
         case "jobs":
             JobsPage(
-                status: status, rules: rules, jobs: jobs, query: .init(state: "failed", rule: words, path: words),
-                now: Self.now
+                status: status, rules: rules, jobs: jobs,
+                query: JobsQuery(states: ["failed"], rule: words, path: Array(words.utf8), limit: 1), now: Self.now
             ).html
         case "job": JobPage(status: status, job: job, now: Self.now).html
         case "rules": RulesPage(status: status, rules: rules, now: Self.now).html
@@ -37,16 +38,19 @@ struct SamplePages {
             "uptime": 266_000, "state": "running", "ready": true,
             "degraded": .bool(isDegraded), "reasons": isDegraded ? [text] : [], "paused": .bool(isPaused),
             "paused_rules": isEmpty ? [] : [text],
-            "journal": ["path": path, "size": 18_421_000, "fault": isDegraded ? "the disk is full" : nil],
+            "journal": ["path": path, "size": 18_421_000, "fault": isDegraded ? "the disk is full" : .null],
             "roots": isEmpty
                 ? []
                 : [
-                    ["path": path, "rules": [text], "backend": "inotify", "reason": nil, "folders": 412, "polled": 0],
+                    [
+                        "path": path, "rules": [text], "backend": "inotify", "reason": .null, "folders": 412,
+                        "polled": 0,
+                    ],
                     ["path": "/net", "rules": [text], "backend": "polling", "reason": text, "folders": 3, "polled": 3],
                     ["path": "/gone", "rules": [], "backend": "missing", "reason": text, "folders": 0, "polled": 0],
                 ],
             "watches": ["used": 512, "limit": 65_536], "overflows": 1,
-            "last_rescan": isEmpty ? nil : ["at": "2026-11-22T07:41:07Z", "why": text, "found": 3],
+            "last_rescan": isEmpty ? .null : ["at": "2026-11-22T07:41:07Z", "why": text, "found": 3],
             "queue": ["settling": 3, "pending": 1_022, "running": 1, "failed": 2],
             "counts": [
                 "hints": 81_244, "events": 24_118, "attempts": 21_904, "succeeded": 21_512, "failed_attempts": 91,
@@ -70,14 +74,14 @@ struct SamplePages {
                 ],
                 [
                     "name": "other", "path": "in/**", "tags": [], "enabled": false, "paused": false, "pending": 0,
-                    "running": 0, "succeeded": 0, "skipped": 0, "failed": 0, "place": "rules.yaml:9", "last": nil,
+                    "running": 0, "succeeded": 0, "skipped": 0, "failed": 0, "place": "rules.yaml:9", "last": .null,
                 ],
             ]
         ]
     }
 
     var jobs: JSONValue {
-        guard !isEmpty else { return ["jobs": [], "next": nil] }
+        guard !isEmpty else { return ["jobs": [], "next": .null] }
         return [
             "jobs": [
                 [
@@ -105,7 +109,7 @@ struct SamplePages {
                     "number": 1, "started": "2026-11-22T09:40:01Z", "duration_ms": 3_412.2, "outcome": "retry",
                     "message": text, "code": text, "status": 75, "log": .string("a\n\t\(words)\n"),
                     "changes": [["did": "moved", "from": "/old.png", "to": path, "undone": false, "reason": text]],
-                    "request": .object([words: .array([text, 1, true, nil, [:], []])]),
+                    "request": .object([words: .array([text, 1, true, .null, [:], []])]),
                 ],
                 ["number": 2, "started": "2026-11-22T09:41:00Z", "duration_ms": 0.4, "outcome": "failed", "signal": 9],
             ],
@@ -134,7 +138,7 @@ struct SamplePages {
                 ],
                 [
                     "at": "2026-11-22T09:41:06Z", "events": 0, "succeeded": 0, "skipped": 0, "failed": 0, "queue": 0,
-                    "settle_p50": nil, "wait_p50": nil, "run_p50": nil, "run_p99": nil,
+                    "settle_p50": .null, "wait_p50": .null, "run_p50": .null, "run_p99": .null,
                 ],
             ],
         ]
