@@ -33,8 +33,9 @@ struct ShowCommand: ParsableCommand {
     func run() throws {
         Signals.endUsually()
         let reader = try journal.open()
-        let job = try JobName.find(id, in: reader).get()
-        guard let details = try reader.details(of: job.id) else { throw Exit(.runtimeError) }
+        guard let job = try JobName.find(id, in: reader), let details = try reader.details(of: job.id) else {
+            throw Exit(.runtimeError)
+        }
         let report = JobReport(details: details, hasColor: Output.standard.hasColor)
         Output.standard.write(json ? details.object.line : report.lines.joined(separator: "\n"))
     }

@@ -42,15 +42,8 @@ struct UndoCommand: ParsableCommand {
     @OptionGroup var journal: JournalOptions
 
     func validate() throws {
-        let isByKind = since != nil || rule != nil
-        guard isByKind || !ids.isEmpty else {
-            throw ValidationError("name jobs by their ids, or write 'alight undo --since 10m' or '--rule NAME'")
-        }
-        guard !isByKind || ids.isEmpty else {
-            throw ValidationError(
-                "ids cannot be combined with '\(since == nil ? "--rule" : "--since")'; leave out one of them")
-        }
-        try JobName.validate(ids)
+        let option = since != nil ? "--since" : rule.map { _ in "--rule" }
+        try JobName.validate(ids, option: option, "undo --since 10m")
         try journal.check()
     }
 
@@ -97,23 +90,21 @@ struct UndoCommand: ParsableCommand {
         }
         var seen: Set<JobID> = []
         for name in ids {
-            switch try JobName.find(name, in: reader) {
-            case .success(let job):
-                guard seen.insert(job.id).inserted else { continue }
-                let retained = try reader.changes(of: job.id)
-                let open = retained.filter { !$0.isUndone }
-                chosen += open
-                guard open.isEmpty else { continue }
+            guard let job = try JobName.find(name, in: reader) else {
                 hasFailed = true
-                if let undo = retained.first?.undo {
-                    Output.error.write("error: job \(job.id) was undone at \(TimeText.long(undo.time))")
-                } else {
-                    let state = job.state == .running || job.state == .pending ? " and \(job.state.sentence)" : ""
-                    Output.error.write("error: job \(job.id) has done nothing that can be undone\(state)")
-                }
-            case .failure(let problem):
-                hasFailed = true
-                problem.say()
+                continue
+            }
+            guard seen.insert(job.id).inserted else { continue }
+            let retained = try reader.changes(of: job.id)
+            let open = retained.filter { !$0.isUndone }
+            chosen += open
+            guard open.isEmpty else { continue }
+            hasFailed = true
+            if let undo = retained.first?.undo {
+                Output.error.write("error: job \(job.id) was undone at \(TimeText.long(undo.time))")
+            } else {
+                let state = job.state == .running || job.state == .pending ? " and \(job.state.sentence)" : ""
+                Output.error.write("error: job \(job.id) has done nothing that can be undone\(state)")
             }
         }
         return chosen.sorted { ($0.started, $0.job.description) > ($1.started, $1.job.description) }

@@ -82,15 +82,13 @@ struct Exit: Error {
 
     /// Prints an error that a command throws, unless it is an exit itself; nil for any other error.
     init?(_ error: any Error) {
-        switch error {
-        case let exit as Exit: self = exit
-        case let problem as JobName.Problem:
+        if let exit = error as? Exit {
+            self = exit
+        } else if let problem = HandlerProblem(error) {
             problem.say()
             self.init(.runtimeError)
-        default:
-            guard let problem = HandlerProblem(error) else { return nil }
-            problem.say()
-            self.init(.runtimeError)
+        } else {
+            return nil
         }
     }
 }
