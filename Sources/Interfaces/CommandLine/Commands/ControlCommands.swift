@@ -231,7 +231,7 @@ struct ControlChoice: ParsableArguments {
     /// - Throws: `Exit` when the control socket is turned off, or when several instances are running; the error has
     ///   been printed.
     func client() throws -> ControlClient {
-        if let control { return ControlClient(try ControlOptions.path(control, option: "--control")) }
+        if let control { return ControlClient(path: try ControlOptions.path(control, option: "--control")) }
         let setting = try ConfigurationOptions.parse([]).load().settings.control
         guard let usual = setting?.value else {
             throw Exit(
@@ -242,7 +242,7 @@ struct ControlChoice: ParsableArguments {
         let descriptor = ControlSocket.connected(to: usual, timeout: 0)
         if descriptor >= 0 { close(descriptor) }
         // EAGAIN means that the listen backlog is full: the instance is running and may still answer.
-        if descriptor >= 0 || descriptor == -EAGAIN { return ControlClient(usual) }
+        if descriptor >= 0 || descriptor == -EAGAIN { return ControlClient(path: usual) }
         let others = ControlSocket.othersAlive(besides: usual)
         if others.count > 1 {
             let names = others.map { "\n    \(Display.path($0))" }.joined()
@@ -251,6 +251,6 @@ struct ControlChoice: ParsableArguments {
             throw Exit(.runtimeError)
         }
         // If nothing listens there, the request itself reports the reason best.
-        return ControlClient(others.first ?? usual)
+        return ControlClient(path: others.first ?? usual)
     }
 }

@@ -141,20 +141,11 @@ struct AttemptLine {
     var pause: Duration?
 
     init(_ report: AttemptReport) {
-        time = report.time
-        rule = report.rule
-        event = report.event.rawValue
-        path = report.path
-        job = report.job.description
-        attempt = report.attempt
-        mostAttempts = report.maximumAttempts
-        outcome = report.outcome.ending.rawValue
-        isInterrupted = report.outcome.isInterrupted
-        message = report.outcome.message
-        outputs = report.outcome.outputs
-        state = report.state
-        duration = report.duration
-        pause = report.pause
+        (time, rule, event, path) = (report.time, report.rule, report.event.rawValue, report.path)
+        (job, attempt, mostAttempts) = (report.job.description, report.attempt, report.maximumAttempts)
+        (outcome, isInterrupted) = (report.outcome.ending.rawValue, report.outcome.isInterrupted)
+        (message, outputs) = (report.outcome.message, report.outcome.outputs)
+        (state, duration, pause) = (report.state, report.duration, report.pause)
     }
 
     /// Parses an object written by ``Reporter/object(_:)``; returns nil if it is not an attempt.
@@ -162,26 +153,18 @@ struct AttemptLine {
         guard let rule = object["rule"]?.string, let event = object["event"]?.string,
             let outcome = object["outcome"]?.string, let state = JobState(rawValue: object.text("state"))
         else { return nil }
-        time = object.time("time")
-        self.rule = rule
-        self.event = event
-        path = object.path ?? ""
-        job = object.text("job")
-        attempt = object.count("attempt")
-        mostAttempts = object.count("max_attempts")
-        self.outcome = outcome
-        isInterrupted = object.text("code") == "interrupted"
+        (time, self.rule, self.event, path) = (object.time("time"), rule, event, object.path ?? "")
+        (job, attempt, mostAttempts) = (object.text("job"), object.count("attempt"), object.count("max_attempts"))
+        (self.outcome, isInterrupted) = (outcome, object.text("code") == "interrupted")
         message = object.text("message")
         outputs = object["outputs"]?.array?.compactMap { $0.bytes.map(PathBytes.init) } ?? []
-        self.state = state
-        duration = object.milliseconds("duration_ms")
+        (self.state, duration) = (state, object.milliseconds("duration_ms"))
         pause = object["retry_ms"]?.double.map { _ in object.milliseconds("retry_ms") }
     }
 
     /// Formats the attempt: `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.
     func text(hasColor: Bool) -> String {
-        let clock = time.map { TimeText.clock($0) + " " } ?? ""
-        return clock + story(hasColor: hasColor)
+        (time.map { TimeText.clock($0) + " " } ?? "") + story(hasColor: hasColor)
     }
 
     /// Formats the attempt without the time.

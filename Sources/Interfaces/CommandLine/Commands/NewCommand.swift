@@ -120,8 +120,8 @@ struct ImportCommand: ParsableCommand {
 
         func run() throws {
             let table = try files.read()
-            try files.write(
-                IncrontabImport.rules(from: table, source: files.shown) { ImportedTable.nature(ofGlob: $0) })
+            let text = IncrontabImport.rules(from: table, source: files.shown) { ImportedTable.nature(ofGlob: $0) }
+            try files.output.write(text)
         }
     }
 }
@@ -157,8 +157,6 @@ struct ImportedTable: ParsableArguments {
         }
         return Array(data)
     }
-
-    func write(_ text: String) throws { try output.write(text) }
 
     /// Returns the nature of a path that may contain wildcards; if one of several matches is a directory, the result
     /// is a directory.
@@ -235,7 +233,7 @@ extension ImportCommand {
 
         func run() throws {
             let configuration = try files.read()
-            try files.write(DireventImport.rules(from: configuration, source: files.shown))
+            try files.output.write(DireventImport.rules(from: configuration, source: files.shown))
         }
     }
 }

@@ -165,10 +165,7 @@ struct WatchCommand: ParsableCommand {
                 Output.standard.exit(.done)
             }
         }
-        guard isSteerable else {
-            printer.say(.noThread)
-            throw Exit(.runtimeError)
-        }
+        guard isSteerable else { throw ObservationError.noThread }
         // Not a task: the threads of its executor would wake up once a second, indefinitely.
         let reader = WorkerThread(name: "alight-events") {
             do throws(ObservationError) {
@@ -182,10 +179,7 @@ struct WatchCommand: ParsableCommand {
             }
             Output.standard.exit(.runtimeError)
         }
-        guard let reader else {
-            printer.say(.noThread)
-            throw Exit(.runtimeError)
-        }
+        guard let reader else { throw ObservationError.noThread }
         reader.detach()
         Output.standard.waitForDeparture()
         Output.standard.exit(.done)
@@ -268,8 +262,6 @@ struct EventPrinter: Sendable {
     // MARK: Standard error
 
     private let reporter = Reporter(format: .text)
-
-    init(isJSON: Bool) { self.isJSON = isJSON }
 
     func say(_ error: ObservationError) { reporter.say(error) }
 

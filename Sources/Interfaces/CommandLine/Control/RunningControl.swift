@@ -84,14 +84,6 @@ struct RunningControl {
 
     private static func socket(_ setting: Setting<PathBytes?>?, _ reporter: Reporter) throws -> ControlSocket? {
         guard let usual = setting?.value else { return nil }
-        // A socket named with `--control` is for this instance alone and is required; other settings may be shared.
-        if setting?.origin == .flag("--control") {
-            do throws(ControlProblem) {
-                return try ControlSocket(at: usual)
-            } catch {
-                throw reporter.failure(error)
-            }
-        }
         func withoutIt(_ problem: ControlProblem) -> ControlSocket? {
             reporter.say(
                 .warning, "\(Display.text(problem.message)); without it there is no 'alight status'",
@@ -101,6 +93,8 @@ struct RunningControl {
         do throws(ControlProblem) {
             return try ControlSocket(at: usual)
         } catch {
+            // A socket named with `--control` is for this instance alone and is required; other settings may be shared.
+            if setting?.origin == .flag("--control") { throw reporter.failure(error) }
             guard error.isTaken else { return withoutIt(error) }
         }
         // Removes the sockets of instances that were killed.

@@ -117,7 +117,7 @@ struct RunningSlots {
     /// - Returns: Nil if no instance answers, or if a slot is free.
     init?(_ settings: Configuration) {
         guard case .file(let journal)? = settings.journal?.value, let socket = DiskStore.control(of: journal),
-            let status = try? ControlClient(socket, timeout: 2).ask("GET", "/v1/status").object,
+            let status = try? ControlClient(path: socket, timeout: 2).ask("GET", "/v1/status").object,
             let slots = status["slots"]?.object, let taken = slots["used"]?.double, let limit = slots["limit"]?.double,
             taken >= limit
         else { return nil }
@@ -162,7 +162,7 @@ enum DueEntries {
     /// Returns the due paths of a query; empty if no instance uses the journal, or if it does not answer.
     static func ofInstance(_ journal: PathBytes, _ query: JournalQuery) -> [JobEntry] {
         guard query.states.isEmpty || query.states.contains(.pending), let socket = DiskStore.control(of: journal),
-            let answer = try? ControlClient(socket, timeout: 2).ask("GET", target(query))
+            let answer = try? ControlClient(path: socket, timeout: 2).ask("GET", target(query))
         else { return [] }
         return PeerObject(answer.object).objects("jobs").compactMap { entry($0, query) }
     }

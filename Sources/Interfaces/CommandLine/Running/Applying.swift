@@ -89,10 +89,7 @@ final class ApplyProgress: Sendable {
     /// - Parameters:
     ///   - total: The number of files.
     ///   - width: The width of the terminal of standard error; nil if it is not a terminal.
-    init(total: Int, width: Int?) {
-        self.total = total
-        self.width = width
-    }
+    init(total: Int, width: Int?) { (self.total, self.width) = (total, width) }
 
     /// The number of finished files, and how many of them have failed.
     var counts: (done: Int, failed: Int) { state.withLock { ($0.done, $0.failed) } }

@@ -18,12 +18,7 @@ import Watching
 struct Reporter: Sendable {
     let format: LogFormat
     /// The lowest level of messages to print.
-    let minimum: LogLevel
-
-    init(format: LogFormat, minimum: LogLevel = .info) {
-        self.format = format
-        self.minimum = minimum
-    }
+    var minimum = LogLevel.info
 
     // Long because the message of each report is here.
     func report(_ report: EngineReport) {

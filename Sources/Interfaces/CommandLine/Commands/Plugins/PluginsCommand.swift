@@ -97,7 +97,7 @@ struct PluginsCommand: ParsableCommand {
             }
             let listing = try location.find(name, program)
             guard let plugin = listing.plugin else {
-                PluginLocation.say(listing.problems)
+                for problem in listing.problems { problem.say() }
                 throw Exit(.runtimeError)
             }
             let facts = HandlerText(plugin: plugin)
@@ -182,8 +182,6 @@ struct PluginLocation: ParsableArguments {
         let help = "\(nearest)plugins are searched for in \(locations); or name a path, as ./\(name)"
         throw Exit(.usage, error: "no plugin '\(name)'", help: help)
     }
-
-    static func say(_ problems: [HandlerProblem]) { for problem in problems { problem.say() } }
 }
 
 extension PluginListing {

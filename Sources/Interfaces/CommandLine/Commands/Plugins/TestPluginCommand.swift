@@ -84,13 +84,7 @@ struct TestPluginCommand: ParsableCommand {
             checks += 1
             say(check)
         }
-        let failures: Int
-        do throws(HandlerProblem) {
-            failures = try test.run()
-        } catch {
-            PluginLocation.say([error])
-            throw Exit(.runtimeError)
-        }
+        let failures = try test.run()
         if !json {
             let name = Display.text(plugin.description.name)
             Output.standard.write(
