@@ -155,7 +155,7 @@ struct ControlOptions: ParsableArguments {
         }
         _ = try urls()
         _ = try Self.addresses(listen, option: "--listen")
-        if let control { _ = try Self.path(control, option: "--control") }
+        if let control { _ = try Self.path(control) }
     }
 
     /// Applies the values that the options set.
@@ -163,22 +163,14 @@ struct ControlOptions: ParsableArguments {
     /// - Throws: `ValidationError` for an invalid path or URL.
     func apply(to settings: inout Configuration) throws {
         if noControl { settings.control = Setting(nil, from: .flag("--no-control")) }
-        if let control {
-            settings.control = Setting(try Self.path(control, option: "--control"), from: .flag("--control"))
-        }
+        if let control { settings.control = Setting(try Self.path(control), from: .flag("--control")) }
         if !listen.isEmpty { settings.listen = Setting(listen.joined(separator: ", "), from: .flag("--listen")) }
         let urls = try urls()
         if !urls.isEmpty { settings.externalURLs = Setting(urls, from: .flag("--external-url")) }
     }
 
     private func urls() throws -> [String] {
-        try externalURL.map { text in
-            do throws(HandlerProblem) {
-                return try ConfigurationValues.externalURL(text)
-            } catch {
-                throw ValidationError("--external-url: \(error.message); \(error.help ?? "")")
-            }
-        }
+        try externalURL.map { text in try parsed("--external-url") { try ConfigurationValues.externalURL(text) } }
     }
 
     /// Returns the addresses to listen at: those of the options, else the one of the configuration.
@@ -195,18 +187,15 @@ struct ControlOptions: ParsableArguments {
 
     private static func addresses(_ listen: [String], option: String) throws -> [ListenAddress] {
         try listen.map { text in
-            do throws(HandlerProblem) {
-                if let address = ListenAddress(try ConfigurationValues.address(text)) { return address }
-            } catch {
-                throw ValidationError("\(option): \(error.message); \(error.help ?? "")")
-            }
+            let address = try parsed(option) { ListenAddress(try ConfigurationValues.address(text)) }
+            if let address { return address }
             throw ValidationError("\(option): invalid address '\(Display.text(text))'; write '127.0.0.1:8088'")
         }
     }
 
-    /// Returns the path of a socket that was named on the command line.
-    static func path(_ text: String, option: String) throws -> PathBytes {
-        try RawArguments.file(text, option: option, noun: "socket")
+    /// Returns the path of the socket that `--control` names.
+    static func path(_ text: String) throws -> PathBytes {
+        try RawArguments.file(text, option: "--control", noun: "socket")
     }
 }
 
@@ -224,14 +213,14 @@ struct ControlChoice: ParsableArguments {
         completion: .file())
     var control: String?
 
-    func validate() throws { if let control { _ = try ControlOptions.path(control, option: "--control") } }
+    func validate() throws { if let control { _ = try ControlOptions.path(control) } }
 
     /// Returns a client of the running instance.
     ///
     /// - Throws: `Exit` when the control socket is turned off, or when several instances are running; the error has
     ///   been printed.
     func client() throws -> ControlClient {
-        if let control { return ControlClient(path: try ControlOptions.path(control, option: "--control")) }
+        if let control { return ControlClient(path: try ControlOptions.path(control)) }
         let setting = try ConfigurationOptions.parse([]).load().settings.control
         guard let usual = setting?.value else {
             throw Exit(

@@ -84,7 +84,7 @@ struct JobsCommand: ParsableCommand {
         guard limit >= 0 else { throw ValidationError("'--limit \(limit)' is negative; write 0 for all") }
         var query = JournalQuery(states: Set(states), rule: rule, limit: limit == 0 ? nil : limit)
         if let path { query.paths = try Self.paths(path) }
-        if let since { query.since = try TimeText.since(since, now: now) }
+        if let since { query.since = try parsed("--since") { try TimeText.parse(since, now: now) } }
         return query
     }
 
@@ -92,11 +92,7 @@ struct JobsCommand: ParsableCommand {
     private static func paths(_ text: String) throws -> JournalQuery.Paths {
         let given = RawArguments.paths([text])[0]
         guard !given.bytes.isEmpty else { throw ValidationError("'--path' is empty") }
-        do throws(GlobError) {
-            return try JournalQuery.Paths(naming: given, in: CommandContext.currentDirectory)
-        } catch {
-            throw ValidationError("--path: \(Display.text(error.message)); \(error.help)")
-        }
+        return try parsed("--path") { try JournalQuery.Paths(naming: given, in: CommandContext.currentDirectory) }
     }
 
     /// Returns the message for an empty list: the number of jobs in each state.

@@ -49,7 +49,7 @@ struct UndoCommand: ParsableCommand {
 
     func run() throws {
         Signals.endUsually()
-        let start = try since.map { try TimeText.since($0, now: DiskProbe.now()) }
+        let start = try since.map { text in try parsed("--since") { try TimeText.parse(text, now: DiskProbe.now()) } }
         let reader = try journal.open()
         var hasFailed = false
         let chosen = try find(reader, since: start, &hasFailed)

@@ -87,8 +87,8 @@ struct WatchCommand: ParsableCommand {
 
     private func options() throws -> ObservationOptions {
         var options = ObservationOptions()
-        options.settle = try duration(settle, "--settle")
-        options.pollInterval = try duration(poll, "--poll")
+        options.settle = try parsed("--settle") { try DurationText.parse(settle) }
+        options.pollInterval = try parsed("--poll") { try DurationText.parse(poll) }
         guard options.pollInterval >= .milliseconds(10) else {
             throw ValidationError("'--poll \(poll)' is shorter than 10ms")
         }
@@ -106,14 +106,6 @@ struct WatchCommand: ParsableCommand {
         options.backend = backend
         options.existing = existing
         return options
-    }
-
-    private func duration(_ text: String, _ option: String) throws -> Duration {
-        do throws(TextProblem) {
-            return try DurationText.parse(text)
-        } catch {
-            throw ValidationError("\(option): \(error.message); \(error.help)")
-        }
     }
 
     private func mask(_ words: String) throws -> EventMask {

@@ -26,18 +26,16 @@ struct WaitReason {
         _ rule: Rule, _ event: FileEvent, _ record: PathRecord, among ruleset: Ruleset, now: Timestamp
     ) -> [WaitReason] {
         let isOfFile = event.kind != .deleted && !event.kind.isRaw
-        let found = [
+        return [
             window(rule, now), busy(rule, record), cooldown(rule, record, now),
             isOfFile ? readiness(rule, event, now) : nil, isOfFile ? group(rule, event, ruleset) : nil,
-        ]
-        return found.compactMap(\.self)
+        ].compactMap(\.self)
     }
 
     private static func window(_ rule: Rule, _ now: Timestamp) -> WaitReason? {
         guard let window = rule.window, !window.isOpen(at: now, .system) else { return nil }
-        return WaitReason(
-            cause: Waiting.Cause.window.rawValue, message: "its window is closed",
-            until: window.opening(after: now, .system))
+        let opening = window.opening(after: now, .system)
+        return WaitReason(cause: Waiting.Cause.window.rawValue, message: "its window is closed", until: opening)
     }
 
     private static func busy(_ rule: Rule, _ record: PathRecord) -> WaitReason? {
@@ -61,14 +59,12 @@ struct WaitReason {
     }
 
     private static func readiness(_ rule: Rule, _ event: FileEvent, _ now: Timestamp) -> WaitReason? {
-        guard let ready = rule.ready, case .present(let snapshot) = DiskProbe.inspect(at: event.path) else {
-            return nil
-        }
-        let found = ready.waiting(event.path, snapshot, now: now) { DiskProbe.inspect(at: $0) != .absent }
-        guard let found else { return nil }
-        return WaitReason(
-            cause: found.waiting.cause.rawValue, message: found.waiting.message,
-            until: found.pause.map { now.advanced(by: $0) })
+        guard let ready = rule.ready, case .present(let snapshot) = DiskProbe.inspect(at: event.path),
+            let found = ready.waiting(
+                event.path, snapshot, now: now, isThere: { DiskProbe.inspect(at: $0) != .absent })
+        else { return nil }
+        let (waiting, end) = (found.waiting, found.pause.map { now.advanced(by: $0) })
+        return WaitReason(cause: waiting.cause.rawValue, message: waiting.message, until: end)
     }
 
     private static func group(_ rule: Rule, _ event: FileEvent, _ ruleset: Ruleset) -> WaitReason? {
@@ -184,13 +180,11 @@ enum DueEntries {
 
     private static func entry(_ job: PeerObject, _ query: JournalQuery) -> JobEntry? {
         guard job["id"] == nil, let path = job.path, query.takes(path), let rule = job["rule"]?.string,
-            let event = EventKind(rawValue: job.text("event")), var created = job.time("created")
+            let event = EventKind(rawValue: job.text("event")),
+            let created = try? TimeText.parse(job.text("created"), now: DiskProbe.now()),
+            created >= query.since ?? created
         else { return nil }
-        let fraction = job.text("created").dropFirst(20).prefix(9).filter(\.isNumber)
-        created.nanoseconds = UInt32(fraction + String(repeating: "0", count: 9 - fraction.count)) ?? 0
-        guard created >= query.since ?? created else { return nil }
-        return JobEntry(
-            due: path, rule: rule, event: event, since: created, until: job.time("due"),
-            message: job["message"]?.string)
+        let (due, message) = (job.time("due"), job["message"]?.string)
+        return JobEntry(due: path, rule: rule, event: event, since: created, until: due, message: message)
     }
 }

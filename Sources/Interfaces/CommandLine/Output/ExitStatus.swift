@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import ControlAPI
 import FileObserving
+import Globbing
 import JSON
 import Pipeline
 import Rules
@@ -49,6 +50,8 @@ extension HandlerProblem {
     init?(_ error: any Error) {
         switch error {
         case let problem as HandlerProblem: self = problem
+        case let problem as TextProblem: self.init(message: problem.message, help: problem.help)
+        case let problem as GlobError: self.init(message: problem.message, help: problem.help)
         case let problem as ControlClient.Problem: self.init(message: problem.message, help: problem.help)
         case let problem as ControlProblem: self.init(message: problem.message, help: problem.help)
         case let error as StorageError: self.init(message: error.description, help: error.help)
@@ -67,6 +70,18 @@ extension HandlerProblem {
 
     /// Prints the error on standard error.
     func say(_ title: String = "") { Output.error.write(line(title)) }
+}
+
+/// Returns the parsed value of an option.
+///
+/// - Throws: `ValidationError` with the name of the option, if it is invalid.
+func parsed<Value>(_ option: String, _ parse: () throws -> Value) throws -> Value {
+    do {
+        return try parse()
+    } catch {
+        guard let problem = HandlerProblem(error) else { throw error }
+        throw ValidationError("\(option): \(Display.text(problem.message)); \(problem.help ?? "")")
+    }
 }
 
 /// Exits the program with a status; all messages have already been printed.

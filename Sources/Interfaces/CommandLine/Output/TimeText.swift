@@ -1,4 +1,3 @@
-import ArgumentParser
 import Glibc
 import Rules
 import System
@@ -21,23 +20,13 @@ enum TimeText {
     static func parse(_ text: String, now: Timestamp) throws(HandlerProblem) -> Timestamp {
         if let time = date(text, now: now) { return time }
         do throws(TextProblem) {
-            let length = try DurationText.parse(text)
-            return now.advanced(by: .zero - length)
+            return now.advanced(by: .zero - (try DurationText.parse(text)))
         } catch {
             // Text with separators of a date was meant as one.
             guard text.contains("-") || text.contains(":") || !text.contains(where: \.isNumber) else {
                 throw HandlerProblem(message: error.message, help: error.help)
             }
             throw HandlerProblem(message: "invalid time '\(text.prefix(40))'", help: form)
-        }
-    }
-
-    /// Parses the value of `--since`.
-    static func since(_ text: String, now: Timestamp) throws -> Timestamp {
-        do throws(HandlerProblem) {
-            return try parse(text, now: now)
-        } catch {
-            throw ValidationError("--since: \(Display.text(error.message)); \(error.help ?? "")")
         }
     }
 
