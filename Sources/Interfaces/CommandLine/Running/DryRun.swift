@@ -47,7 +47,8 @@ struct DryRun: Sendable {
         return invocations.map { outcomes[$0.job.event.path] ?? Outcome(.succeeded, code: Self.code) }
     }
 
-    private static let code = "would-run"
+    /// The code of the outcome of an action that is not run.
+    static let code = "would-run"
 
     private func say(_ plan: ActionPlan, _ action: Action, _ invocations: [Invocation]) {
         guard let first = invocations.first else { return }
