@@ -150,69 +150,47 @@ struct JobTable {
     func lines(width: Int) -> [String] { wide(width) ?? jobs.flatMap { stacked($0, width) } }
 
     /// One line for each job, with tab-separated fields, for programs.
-    var plainLines: [String] {
-        jobs.map { job in
-            [
-                job.id.description, job.stateWord, Display.text(job.rule), Display.path(job.path), job.event,
-                "\(job.attempt)", job.time.description, Display.text(job.message ?? ""),
-            ].joined(separator: "\t")
-        }
+    var plainLines: [String] { jobs.map { Self.cells(of: $0, time: $0.time.description).joined(separator: "\t") } }
+
+    private static func cells(of job: JobEntry, time: String) -> [String] {
+        [
+            job.id.description, job.stateWord, Display.text(job.rule), Display.path(job.path), job.event,
+            "\(job.attempt)", time, Display.text(job.message ?? ""),
+        ]
     }
 
     // MARK: Columns
 
-    private struct Column {
-        var title: String
-        var cells: [String]
-        var width: Int
-        /// Whether a cell that is too long shows its end instead of its start.
-        var showsEnd = false
-
-        init(_ title: String, _ cells: [String], atMost limit: Int = .max) {
-            self.title = title
-            self.cells = cells
-            width = min(limit, cells.reduce(TerminalText.columns(title)) { max($0, TerminalText.columns($1)) })
-        }
-
-        func cell(_ text: String) -> String {
-            TerminalText.padded(showsEnd ? TerminalText.end(text, width) : TerminalText.beginning(text, width), width)
-        }
-    }
-
+    private static let titles = ["ID", "STATE", "RULE", "PATH", "EVENT", "ATTEMPT", "WHEN", "MESSAGE"]
     private static let gap = "  "
     /// The minimum widths at which paths and messages are still useful.
     private static let least = (path: 24, message: 16)
 
     /// Returns the table; nil if the terminal is too narrow for it.
     private func wide(_ width: Int) -> [String]? {
-        var columns = [
-            Column("ID", jobs.map(\.id.description)), Column("STATE", jobs.map(\.stateWord)),
-            Column("RULE", jobs.map { Display.text($0.rule) }, atMost: 20),
-            Column("PATH", jobs.map { Display.path($0.path) }), Column("EVENT", jobs.map(\.event)),
-            Column("ATTEMPT", jobs.map { "\($0.attempt)" }),
-            Column("WHEN", jobs.map { TimeText.short($0.time, now: now) }),
-            Column("MESSAGE", jobs.map { Display.text($0.message ?? "") }),
-        ]
-        columns[3].showsEnd = true
-        let others = columns.indices.filter { $0 != 3 && $0 != 7 }.reduce(0) { $0 + columns[$1].width }
-        let room = width - others - (columns.count - 1) * Self.gap.count
-        let (path, message) = (columns[3].width, columns[7].width)
+        let rows = [Self.titles] + jobs.map { Self.cells(of: $0, time: TimeText.short($0.time, now: now)) }
+        var widths = Self.titles.indices.map { column in rows.map { TerminalText.columns($0[column]) }.max() ?? 0 }
+        widths[2] = min(widths[2], 20)
+        let (path, message) = (widths[3], widths[7])
+        let others = widths.reduce(0, +) - path - message
+        let room = width - others - (widths.count - 1) * Self.gap.count
         if path + message > room {
             let leastMessage = min(message, max(Self.least.message, room * 2 / 5))
             let leastPath = min(path, Self.least.path)
             guard leastPath + min(message, Self.least.message) <= room else { return nil }
-            columns[3].width = min(path, max(leastPath, room - leastMessage))
-            columns[7].width = min(message, room - columns[3].width)
+            widths[3] = min(path, max(leastPath, room - leastMessage))
+            widths[7] = min(message, room - widths[3])
         }
-        let titles = columns.map { $0.cell($0.title) }.joined(separator: Self.gap)
-        return [TerminalText.trimmed(titles)]
-            + jobs.indices.map { row in
-                let cells = columns.enumerated().map { index, column in
-                    let cell = column.cell(column.cells[row])
-                    return index == 1 ? Reporter.colored(cell, jobs[row].state, hasColor) : cell
-                }
-                return TerminalText.trimmed(cells.joined(separator: Self.gap))
+        return rows.enumerated().map { row, texts in
+            let cells = zip(texts, widths).enumerated().map { column, cell in
+                let (text, width) = cell
+                // The end of a path says more than its start.
+                let shown = column == 3 ? TerminalText.end(text, width) : TerminalText.beginning(text, width)
+                let padded = TerminalText.padded(shown, width)
+                return column == 1 && row > 0 ? Reporter.colored(padded, jobs[row - 1].state, hasColor) : padded
             }
+            return TerminalText.trimmed(cells.joined(separator: Self.gap))
+        }
     }
 
     /// Returns the job on several lines, for narrow terminals.

@@ -72,16 +72,11 @@ extension RunningOperations {
 
     func job(_ id: String) throws(APIError) -> JSONValue { .object(try details(id).object) }
 
-    private static func id(_ text: String) throws(APIError) -> JobID {
+    private func details(_ text: String) throws(APIError) -> JobDetails {
         let id = JobID(text.uppercased())
         guard id.isWellFormed else {
             throw APIError(404, "invalid job id '\(text)'", help: "/v1/jobs lists the ids of all jobs")
         }
-        return id
-    }
-
-    private func details(_ text: String) throws(APIError) -> JobDetails {
-        let id = try Self.id(text)
         let reader = try reader()
         guard let details = try Self.said({ () throws(StorageError) in try reader.details(of: id) }) else {
             throw APIError(404, "there is no job '\(id)'", help: "/v1/jobs lists the ids of all jobs")
@@ -99,8 +94,7 @@ extension RunningOperations {
                 help: "'alight apply' runs its rule for the file, and discarding removes the job")
         }
         carryOut(.retry([job.job.id]))
-        let now = try details(id)
-        return ["job": .object(now.object)]
+        return ["job": try self.job(id)]
     }
 
     func discard(_ id: String) throws(APIError) -> JSONValue {

@@ -129,8 +129,12 @@ final class RunningOperations: Operations {
         }
         guard let reader = try? reader(), let counts = try? reader.failedCounts(),
             let last = try? reader.lastFailed(Self.failures)
-        else { return FailedJobs(counts: status.rules.mapValues(\.failed), last: status.failures.map(\.failure)) }
-        let jobs = FailedJobs(counts: counts, last: last.map(\.failure))
+        else {
+            let last: [JSONValue] = status.failures.map { .failure($0.job, $0.rule, $0.time, $0.path, $0.message) }
+            return FailedJobs(counts: status.rules.mapValues(\.failed), last: last)
+        }
+        let failures: [JSONValue] = last.map { .failure($0.id, $0.rule, $0.time, $0.path, $0.message ?? "") }
+        let jobs = FailedJobs(counts: counts, last: failures)
         retained.withLock { $0.failed = (jobs, status.counts.failed, now + Self.failedAge) }
         return jobs
     }

@@ -192,18 +192,11 @@ extension EngineStatus.EndedJob {
             "outcome": .string(outcome), "message": .text(message.isEmpty ? nil : message),
         ]
     }
-
-    /// The JSON object for the list of recent failures.
-    var failure: JSONValue { .failure(job, rule, time, path, message) }
-}
-
-extension JobEntry {
-    /// The JSON object for the list of recent failures.
-    var failure: JSONValue { .failure(id, rule, time, path, message ?? "") }
 }
 
 extension JSONValue {
-    fileprivate static func failure(
+    /// Returns the object of a failed job, for the list of recent failures.
+    static func failure(
         _ job: JobID, _ rule: String, _ time: Timestamp, _ path: PathBytes, _ message: String
     ) -> JSONValue {
         .members(
