@@ -49,10 +49,8 @@ struct ApplyCommand: ParsableCommand {
         let loaded = try rules.load(program)
         let rule = try loaded.rule(named: rule)
         if loaded.disabledRules.contains(where: { $0.name == rule.name }) {
-            throw Exit(
-                .rulesInvalid, error: "the rule '\(rule.name)' is disabled",
-                help: "set 'enabled: true' (\(rule.location))"
-            )
+            let help = "set 'enabled: true' (\(rule.location))"
+            throw Exit(.rulesInvalid, error: "the rule '\(rule.name)' is disabled", help: help)
         }
         let named = RawArguments.paths(paths).map(program.path)
         let files = AppliedFiles(named, rule: rule, isForced: force)
@@ -66,17 +64,12 @@ struct ApplyCommand: ParsableCommand {
             }
             throw Exit(files.problems.isEmpty ? .nothingMatched : .runtimeError)
         }
-        let status = try apply(rule, files.paths, program)
+        let status =
+            switch try JournalOwner.find(try journal.file(), isBrief: false) {
+            case .instance(let client): try ask(client, rule, files.paths)
+            case .command(let store): try Applying(rule: rule, paths: files.paths, jobs: jobs).run(store, program)
+            }
         throw Exit(status == .done && !files.problems.isEmpty ? .runtimeError : status)
-    }
-
-    private func apply(_ rule: Rule, _ paths: [PathBytes], _ program: CommandContext) throws -> ExitStatus {
-        switch try JournalOwner.find(try journal.file(), isBrief: false) {
-        case .instance(let client): return try ask(client, rule, paths)
-        case .command(let retained):
-            program.sayPassedOver()
-            return try Applying(rule: rule, paths: paths, jobs: jobs).run(retained, program)
-        }
     }
 
     // MARK: With a running instance
@@ -94,22 +87,18 @@ struct ApplyCommand: ParsableCommand {
             paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: rule.name, path: $0) })
         var open = Array(zip(try client.ask(command), paths))
         let reader = try journal.open(isFollowed: true)
-        var (failed, gone) = (0, 0)
+        var gone = 0
         var isAlone = false
         while !open.isEmpty, interrupts.count == 0, !isAlone {
             // Checked before the states are read, so that the last writes of the instance are seen.
             isAlone = DiskStore.holder(of: reader.path) == nil
             let (still, failures, vanished) = try unfinished(open, rule.name, reader)
-            failed += failures.count
             gone += vanished
-            let ended = paths.count - still.count - progress.counts.done
             for job in failures {
-                progress.say(
-                    "\(job.id) \(Display.text(job.rule)): \(Display.path(job.path)): failed: "
-                        + Display.text(job.message ?? ""))
+                progress.say("\(job.id) \(job.summary): failed: \(Display.text(job.message ?? ""))")
             }
             open = still
-            progress.add(done: ended, failed: failures.count)
+            progress.add(done: paths.count - still.count - progress.counts.done, failed: failures.count)
             if !open.isEmpty { usleep(Self.pause) }
         }
         progress.end()
@@ -126,6 +115,7 @@ struct ApplyCommand: ParsableCommand {
             Output.error.write("\(paths.count - open.count - gone) of \(files) are done; \(why)")
             return isAlone ? .runtimeError : .done
         }
+        let failed = progress.counts.failed
         Output.error.write("\(files): \(paths.count - failed - gone) done, \(failed) failed")
         return failed > 0 ? .someFailed : .done
     }

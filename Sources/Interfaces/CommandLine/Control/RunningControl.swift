@@ -163,27 +163,25 @@ final class RunningMetrics: Sendable {
     /// - Parameter status: The current status.
     /// - Returns: All metrics in the text format of Prometheus.
     func text(_ status: RunningStatus) -> String {
-        set("alight_build_info", [("version", Version.number), ("commit", Version.commit ?? "")], 1)
+        set("alight_build_info", 1, [("version", Version.number), ("commit", Version.commit ?? "")])
         set("alight_degraded", status.reasons.isEmpty ? 0 : 1)
         set("alight_paused", status.engine.pauses.all ? 1 : 0)
-        set("alight_settling_paths", Double(status.engine.settling))
+        set("alight_settling_paths", status.engine.settling)
         let queue = status.engine.queue
         for (state, jobs) in [("pending", queue.pending), ("running", queue.running), ("failed", status.failed.count)] {
-            set("alight_queue_jobs", [("state", state)], Double(jobs))
+            set("alight_queue_jobs", jobs, [("state", state)])
         }
-        set("alight_watches", Double(status.watching.watches))
-        set("alight_watches_limit", Double(status.watching.limit))
+        set("alight_watches", status.watching.watches)
+        set("alight_watches_limit", status.watching.limit)
         for means in [WatchStatus.Means.inotify, .polling, .missing] {
             let roots = status.watching.roots.count { $0.means == means }
-            set("alight_roots", [("backend", means.rawValue)], Double(roots))
+            set("alight_roots", roots, [("backend", means.rawValue)])
         }
-        set("alight_journal_bytes", Double(status.journal.size))
+        set("alight_journal_bytes", Int(status.journal.size))
         return registry.text() + process
     }
 
-    private func set(_ name: String, _ value: Double) { set(name, [], value) }
-
-    private func set(_ name: String, _ labels: [(String, String)], _ value: Double) {
+    private func set(_ name: String, _ value: Int, _ labels: [(String, String)] = []) {
         Meter(label: name, dimensions: labels, factory: registry).set(value)
     }
 

@@ -202,14 +202,13 @@ final class RunningOperations: Operations {
         }
         waitUntil { engine.status(at: .now).pauses == wanted }
         let after = engine.status(at: .now)
-        let pauses = after.pauses
         if let fault = after.journalFault {
             let done = isPause ? "it is paused" : "it is resumed"
             throw APIError(
                 503, "\(done), but this cannot be written to the journal, and may be lost when Alight exits: \(fault)",
                 help: fault.help)
         }
-        return ["paused": .bool(pauses.all), "paused_rules": pauses.names]
+        return ["paused": .bool(after.pauses.all), "paused_rules": after.pauses.names]
     }
 
     private static func check(_ rule: String, in status: EngineStatus) throws(APIError) {

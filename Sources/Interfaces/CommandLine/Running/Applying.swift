@@ -19,6 +19,7 @@ struct Applying {
     /// - Returns: The exit status.
     /// - Throws: An `ObservationError` when no thread can be started.
     func run(_ journal: DiskStore, _ program: CommandContext) throws -> ExitStatus {
+        program.sayPassedOver()
         let wanted = Set(paths)
         let progress = ApplyProgress(total: wanted.count, width: TerminalText.errorWidth)
         let reporter = Reporter(format: .text)
