@@ -11,7 +11,8 @@ import System
 /// `alight apply`: runs a rule for files by hand.
 struct ApplyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "apply", abstract: "Run a rule for files by hand.",
+        "apply", "Run a rule for files by hand.",
+        exits: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched, .someFailed],
         discussion: """
             Ignores the rule's 'events' and 'existing', and does not wait for files to settle. For a directory, runs \
             the rule for all files below it that match; files that 'where' excludes are listed with the reason. The \
@@ -19,8 +20,6 @@ struct ApplyCommand: ParsableCommand {
             display. Without one, this command does the work, and Ctrl-C leaves the rest to the next 'alight run'.
 
               alight apply thumbnails ~/Pictures/inbox
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched, .someFailed]))
             """)
 
     @Argument(help: ArgumentHelp("The name of the rule.", valueName: "rule"), completion: OfferedWords.rules)

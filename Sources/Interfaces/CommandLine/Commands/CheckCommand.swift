@@ -12,8 +12,7 @@ import Watching
 /// `alight check`: loads and validates rules, and prints what they would watch.
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check", abstract: "Check rules, and show what they would watch.",
-        discussion: ExitStatus.table(of: [.done, .runtimeError, .usage, .rulesInvalid]))
+        "check", "Check rules, and show what they would watch.", exits: [.done, .runtimeError, .usage, .rulesInvalid])
 
     @OptionGroup var rules: RulesOptions
 

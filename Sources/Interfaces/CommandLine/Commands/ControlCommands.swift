@@ -10,12 +10,10 @@ import System
 /// `alight pause`: pauses all rules, or one.
 struct PauseCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pause", abstract: "Pause all rules, or one.",
+        "pause", "Pause all rules, or one.",
         discussion: """
             Events are still recorded, as pending jobs, and running actions finish. The pause lasts until 'alight \
             resume', even if Alight is restarted.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @OptionGroup var pauses: PauseOptions
@@ -26,11 +24,9 @@ struct PauseCommand: ParsableCommand {
 /// `alight resume`: resumes all paused rules, or one.
 struct ResumeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "resume", abstract: "Resume all paused rules, or one.",
+        "resume", "Resume all paused rules, or one.",
         discussion: """
             While all rules are paused, one rule cannot be resumed by itself: '--rule' then fails with status 1.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @OptionGroup var pauses: PauseOptions
@@ -60,12 +56,10 @@ struct PauseOptions: ParsableArguments {
 /// `alight reload`: reloads the rules.
 struct ReloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "reload", abstract: "Reload the rules of the running instance, like SIGHUP.",
+        "reload", "Reload the rules of the running instance, like SIGHUP.",
         discussion: """
             If they contain errors, the rules loaded before stay in effect, and the exit status is 1. The running \
             instance logs the errors; 'alight check' prints them.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @OptionGroup var choice: ControlChoice
@@ -79,11 +73,9 @@ struct ReloadCommand: ParsableCommand {
 /// `alight rescan`: rescans all files.
 struct RescanCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rescan", abstract: "Rescan all files of the running instance, like SIGUSR1.",
+        "rescan", "Rescan all files of the running instance, like SIGUSR1.",
         discussion: """
             'alight status' shows when it was done, and how many changes it found that no event had reported.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @OptionGroup var choice: ControlChoice

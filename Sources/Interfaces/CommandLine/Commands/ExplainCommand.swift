@@ -9,14 +9,13 @@ import System
 /// `alight explain`: shows which rules match a path, and why the others do not.
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "explain", abstract: "Show which rules match a path, and why the others do not.",
+        "explain", "Show which rules match a path, and why the others do not.",
+        exits: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched],
         discussion: """
             For a rule that matches, shows the next event, what would delay the action, and the action with its \
             placeholders expanded; for any other rule, the first condition that fails. Pending and past jobs of the \
             path are read from the journal, and the running instance is asked whether a slot is free. Paths need not \
             exist, and nothing is run.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched]))
             """)
 
     @Argument(help: ArgumentHelp("Files or directories.", valueName: "path"), completion: .file())

@@ -13,7 +13,7 @@ extension JobState: ExpressibleByArgument {
 /// `alight jobs`: lists the jobs of the journal.
 struct JobsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "jobs", abstract: "List jobs: pending, running, finished and failed.",
+        "jobs", "List jobs: pending, running, finished and failed.",
         discussion: """
             The newest come first. On a terminal, prints a table that fits its width; otherwise one line per job: id, \
             state, rule, path, event, attempt, time and message, separated by tabs.
@@ -21,8 +21,6 @@ struct JobsCommand: ParsableCommand {
               alight jobs --state failed --since 1d
               alight jobs --state failed --rule scans | cut -f 1 | xargs alight retry
               alight jobs --path ~/Scans
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @Option(

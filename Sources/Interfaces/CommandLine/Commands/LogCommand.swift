@@ -10,12 +10,10 @@ import System
 /// `alight log`: follows the attempts of the running instance.
 struct LogCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "log", abstract: "Follow the attempts of the running instance.",
+        "log", "Follow the attempts of the running instance.",
         discussion: """
             Prints the lines that 'alight run' prints, until Ctrl-C or until the instance stops. 'alight jobs' lists \
             earlier jobs.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @Option(

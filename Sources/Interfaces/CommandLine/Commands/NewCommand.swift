@@ -10,15 +10,13 @@ import System
 /// `alight new`: writes a first rule, with comments.
 struct NewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "new", abstract: "Write a first rule, with comments.",
+        "new", "Write a first rule, with comments.",
         discussion: """
             Asks no questions, and overwrites no file.
 
               alight new ~/inbox
               alight new ~/inbox --output rules/inbox.yaml --exec lp '${path}'
               alight new ~/Pictures/inbox --use thumbnail
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @Argument(
@@ -102,18 +100,16 @@ struct NewCommand: ParsableCommand {
 /// `alight import`: converts the tables of other programs to rules.
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "import", abstract: "Convert an incron table or a direvent configuration to rules.",
-        discussion: ExitStatus.table(of: [.done, .runtimeError, .usage]), subcommands: [Incrontab.self, Direvent.self])
+        "import", "Convert an incron table or a direvent configuration to rules.",
+        subcommands: [Incrontab.self, Direvent.self])
 
     struct Incrontab: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "incrontab", abstract: "Convert an incron table to rules.",
+            "incrontab", "Convert an incron table to rules.",
             discussion: """
                 Each line becomes a rule, with comments on the differences. To convert your own table:
 
                   incrontab -l | alight import incrontab - --output rules/incron.yaml
-
-                \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
                 """)
 
         @OptionGroup var files: ImportedTable
@@ -220,13 +216,11 @@ struct NewFile: ParsableArguments {
 extension ImportCommand {
     struct Direvent: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "direvent", abstract: "Convert a direvent configuration to rules.",
+            "direvent", "Convert a direvent configuration to rules.",
             discussion: """
                 Each watcher becomes a rule, with comments on the differences.
 
                   alight import direvent /etc/direvent.conf --output rules/direvent.yaml
-
-                \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
                 """)
 
         @OptionGroup var files: ImportedTable

@@ -7,7 +7,7 @@ import Storage
 /// `alight retry`: retries failed jobs, and makes pending jobs due at once.
 struct RetryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "retry", abstract: "Retry failed jobs, or jobs that wait for their next attempt.",
+        "retry", "Retry failed jobs, or jobs that wait for their next attempt.",
         discussion: """
             A failed job starts again with its first attempt; a pending job, named by its id, becomes due at once. The \
             running instance runs them, else the next one does. If one of several jobs cannot be retried, the others \
@@ -15,8 +15,6 @@ struct RetryCommand: ParsableCommand {
 
               alight retry 01JD8Z3T1WQ2V7N0C5M4K9R6XB
               alight retry --rule scans
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @OptionGroup var chosen: ChosenJobs
@@ -31,12 +29,10 @@ struct RetryCommand: ParsableCommand {
 /// `alight discard`: discards failed and pending jobs.
 struct DiscardCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "discard", abstract: "Discard failed jobs, or pending jobs by their ids.",
+        "discard", "Discard failed jobs, or pending jobs by their ids.",
         discussion: """
             A failed job is removed from the journal; a pending one becomes skipped. Their files are not changed, and \
             the rule runs again when they change.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @OptionGroup var chosen: ChosenJobs

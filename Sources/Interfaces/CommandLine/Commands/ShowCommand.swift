@@ -9,11 +9,9 @@ import System
 /// `alight show`: prints all details of a job.
 struct ShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Show a job: its event, its attempts, and the last request and output.",
+        "show", "Show a job: its event, its attempts, and the last request and output.",
         discussion: """
             Secret parameters are not stored in the journal; they are shown as ***.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @Argument(

@@ -7,12 +7,11 @@ import System
 /// `alight status`: shows the status of the running instance.
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Show the status of the running instance: its roots, queue and failed jobs.",
+        "status", "Show the status of the running instance: its roots, queue and failed jobs.",
+        exits: [.done, .runtimeError, .usage, .degraded],
         discussion: """
             Problems come first; with one, the exit status is 6. For each root, shows whether inotify reports changes \
             or it is polled, and why. For the last rescan, shows how many changes it found that no event had reported.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage, .degraded]))
             """)
 
     @Flag(help: "Print one JSON object.")

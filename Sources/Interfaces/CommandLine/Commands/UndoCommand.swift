@@ -9,7 +9,8 @@ import System
 /// `alight undo`: undoes what jobs did to files.
 struct UndoCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "undo", abstract: "Undo what jobs did to files that have not changed since.",
+        "undo", "Undo what jobs did to files that have not changed since.",
+        exits: [.done, .runtimeError, .usage, .nothingMatched, .someFailed],
         discussion: """
             Moves files back that were moved, renamed or put into the trash, and removes copies and links, the last \
             change first. Never replaces an existing file or touches one that has changed since; each change that \
@@ -18,8 +19,6 @@ struct UndoCommand: ParsableCommand {
 
               alight undo 01JD8Z3T1WQ2V7N0C5M4K9R6XB
               alight undo --since 10m --rule sort --dry-run
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage, .nothingMatched, .someFailed]))
             """)
 
     @Argument(

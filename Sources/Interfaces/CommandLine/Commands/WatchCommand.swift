@@ -14,7 +14,7 @@ import Watching
 /// `alight watch`: prints file events, without rules.
 struct WatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "watch", abstract: "Print file events, without rules, until stopped.",
+        "watch", "Print file events, without rules, until stopped.",
         discussion: """
             Prints one line per event on standard output, and all messages on standard error: 'ready: watching N \
             directories' once all watches are set up. An event is printed after its path has settled. If the reader is \
@@ -23,8 +23,6 @@ struct WatchCommand: ParsableCommand {
 
               alight watch ~/Downloads
               alight watch --json --events created 'in/**/*.jpg' | jq .path
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @Argument(

@@ -45,6 +45,20 @@ enum ExitStatus: Int32 {
     }
 }
 
+extension CommandConfiguration {
+    /// Creates the configuration of a command, whose help ends with its exit statuses.
+    init(
+        _ name: String, _ abstract: String, exits: [ExitStatus] = [.done, .runtimeError, .usage],
+        discussion: String? = nil, subcommands: [any ParsableCommand.Type] = [],
+        defaultSubcommand: (any ParsableCommand.Type)? = nil
+    ) {
+        self.init(
+            commandName: name, abstract: abstract,
+            discussion: (discussion.map { "\($0)\n\n" } ?? "") + ExitStatus.table(of: exits),
+            subcommands: subcommands, defaultSubcommand: defaultSubcommand)
+    }
+}
+
 extension HandlerProblem {
     /// The message and the help of an error that ends a command; nil for any other error.
     init?(_ error: any Error) {

@@ -10,15 +10,13 @@ extension PluginSkeleton.Language: ExpressibleByArgument {}
 /// `alight plugins new`: creates a plugin from a skeleton.
 struct NewPluginCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "new", abstract: "Create a plugin that works and has a test.",
+        "new", "Create a plugin that works and has a test.",
         discussion: """
             Overwrites no file.
 
               alight plugins new resize --language bash
               alight plugins new words --language python --into ~/.config/alight/plugins
               alight plugins new stamps --language swift --source ~/src/alight
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @Argument(help: "The name of the plugin, for 'use:'.")

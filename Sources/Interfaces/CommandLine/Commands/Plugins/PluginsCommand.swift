@@ -10,29 +10,25 @@ import System
 /// `alight plugins`: lists, describes, creates and tests plugins.
 struct PluginsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "plugins", abstract: "List, describe, create and test plugins.",
+        "plugins", "List, describe, create and test plugins.",
         discussion: """
               alight plugins                               list plugins, with errors
               alight plugins describe thumbnail            show its parameters
               alight plugins new resize --language python  create one
               alight plugins test ./plugins/resize         test it against the protocol
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """,
         subcommands: [List.self, Describe.self, NewPluginCommand.self, TestPluginCommand.self],
         defaultSubcommand: List.self)
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "list", abstract: "List the plugins that rules can use, and problems with them.",
+            "list", "List the plugins that rules can use, and problems with them.",
             discussion: """
                 Plugins are directories and executables in ./plugins (without --rules), in 'plugins' beside the rules \
                 (and beside a directory of rules that is named 'rules'), $XDG_CONFIG_HOME/alight/plugins \
                 (~/.config/alight/plugins), /etc/alight/plugins, ../lib/alight/plugins relative to the directory of this \
                 program, and /usr/lib/alight/plugins. If several have the same name, the first is used, and the others \
                 are shadowed. A broken plugin is an error only if a rule uses it.
-
-                \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
                 """)
 
         @OptionGroup var location: PluginLocation
@@ -69,12 +65,9 @@ struct PluginsCommand: ParsableCommand {
 
     struct Describe: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "describe",
-            abstract: "Describe a plugin or a built-in handler: its parameters, events, modes and programs.",
+            "describe", "Describe a plugin or a built-in handler: its parameters, events, modes and programs.",
             discussion: """
                 \(PluginLocation.discussion)
-
-                \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
                 """)
 
         @Argument(
