@@ -22,16 +22,16 @@ struct ApplyCommand: ParsableCommand {
               alight apply thumbnails ~/Pictures/inbox
             """)
 
-    @Argument(help: ArgumentHelp("The name of the rule.", valueName: "rule"), completion: OfferedWords.rules)
+    @Argument(help: .value("rule", "The name of the rule."), completion: OfferedWords.rules)
     var rule: String
 
-    @Argument(help: ArgumentHelp("Files, or directories of them.", valueName: "path"), completion: .file())
+    @Argument(help: .value("path", "Files, or directories of them."), completion: .file())
     var paths: [String]
 
     @Flag(help: "Include files named here that the rule excludes by its path or its 'where'.")
     var force = false
 
-    @Option(help: ArgumentHelp("The maximum number of actions at once, if no instance is running.", valueName: "n"))
+    @Option(help: .value("n", "The maximum number of actions at once, if no instance is running."))
     var jobs = max(4, 2 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
 
     @OptionGroup var rules: NamedRules

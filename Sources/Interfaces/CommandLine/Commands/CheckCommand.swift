@@ -19,9 +19,8 @@ struct CheckCommand: ParsableCommand {
     @OptionGroup var configuration: ConfigurationOptions
 
     @Option(
-        help: ArgumentHelp(
-            "The format of errors and warnings: text, or json (one object per line, and nothing else).",
-            valueName: "text|json"))
+        help: .value(
+            "text|json", "The format of errors and warnings: text, or json (one object per line, and nothing else)."))
     var format = DiagnosticFormat.text
 
     func run() throws {

@@ -11,13 +11,12 @@ import System
 /// The option for the configuration file, shared by all commands that read it.
 struct ConfigurationOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "The configuration file.",
+        help: .value(
+            "file", "The configuration file.",
             discussion: """
                 Default: $XDG_CONFIG_HOME/alight/config.yaml, where XDG_CONFIG_HOME defaults to ~/.config; as root, \
                 else /etc/alight/config.yaml. 'alight config' shows the values in effect.
-                """,
-            valueName: "file"),
+                """),
         completion: .file())
     var config: String?
 
@@ -158,13 +157,12 @@ extension Configuration {
 /// The options for the journal and the configuration, shared by all commands that need them.
 struct JournalOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "The journal file.",
+        help: .value(
+            "file", "The journal file.",
             discussion: """
                 Default: 'journal' of the configuration, else $XDG_STATE_HOME/alight/journal.db, where \
                 XDG_STATE_HOME defaults to ~/.local/state (as root /var/lib/alight/journal.db).
-                """,
-            valueName: "file"),
+                """),
         completion: .file())
     var journal: String?
 
@@ -257,24 +255,22 @@ extension LogLevel: ExpressibleByArgument {}
 /// The configuration values that `alight run` accepts as options.
 struct RunningOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "The format of messages: 'text', 'json' (one object per line), or 'journal' (systemd).",
+        help: .value(
+            "format", "The format of messages: 'text', 'json' (one object per line), or 'journal' (systemd).",
             discussion:
-                "Default: 'log.format' of the configuration, else journal if systemd reads the output, else text.",
-            valueName: "format"))
+                "Default: 'log.format' of the configuration, else journal if systemd reads the output, else text."))
     var logFormat: LogFormat?
 
     @Option(
-        help: ArgumentHelp(
-            "The lowest level of messages to print.",
-            discussion: "Default: 'log.level' of the configuration, else info.", valueName: "level"))
+        help: .value(
+            "level", "The lowest level of messages to print.",
+            discussion: "Default: 'log.level' of the configuration, else info."))
     var logLevel: LogLevel?
 
     @Option(
-        help: ArgumentHelp(
-            "The number of slots: actions that may run programs at once, over all rules.",
-            discussion: "Default: 'jobs' of the configuration, else twice the number of processors, at least 4.",
-            valueName: "n"))
+        help: .value(
+            "n", "The number of slots: actions that may run programs at once, over all rules.",
+            discussion: "Default: 'jobs' of the configuration, else twice the number of processors, at least 4."))
     var jobs: Int?
 
     func validate() throws {

@@ -36,7 +36,7 @@ struct ResumeCommand: ParsableCommand {
 
 /// The options and the output of `pause` and `resume`.
 struct PauseOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Only this rule.", valueName: "name"), completion: OfferedWords.rules)
+    @Option(help: .value("name", "Only this rule."), completion: OfferedWords.rules)
     var rule: String?
 
     @OptionGroup var choice: ControlChoice
@@ -100,13 +100,12 @@ extension ControlChoice {
 /// The options for the control socket and the HTTP addresses, for `alight run`, which creates them.
 struct ControlOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "The control socket of this instance, for 'alight status' and other commands.",
+        help: .value(
+            "socket", "The control socket of this instance, for 'alight status' and other commands.",
             discussion: """
                 Default: 'control' of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; if that variable is \
                 not set, in /run/user/UID/alight, else in /tmp/alight-UID; as root /run/alight/control.sock.
-                """,
-            valueName: "socket"),
+                """),
         completion: .file())
     var control: String?
 
@@ -114,20 +113,19 @@ struct ControlOptions: ParsableArguments {
     var noControl = false
 
     @Option(
-        help: ArgumentHelp(
-            "Serve the dashboard and the API by HTTP at this address; may be repeated.",
+        help: .value(
+            "address:port", "Serve the dashboard and the API by HTTP at this address; may be repeated.",
             discussion: """
                 For example 127.0.0.1:8088. An address that other hosts can reach requires a token, which is stored \
                 beside the journal and printed as a link at each start. There is no TLS.
-                """,
-            valueName: "address:port"))
+                """))
     var listen: [String] = []
 
     @Option(
         name: .customLong("external-url"),
-        help: ArgumentHelp(
-            "The URL of a proxy in front of that address, such as https://alight.example.org; may be repeated.",
-            discussion: "All addresses then require the token.", valueName: "url"))
+        help: .value(
+            "url", "The URL of a proxy in front of that address, such as https://alight.example.org; may be repeated.",
+            discussion: "All addresses then require the token."))
     var externalURL: [String] = []
 
     /// Validates the options.
@@ -194,14 +192,13 @@ struct ControlOptions: ParsableArguments {
 /// The option that selects the running instance, for all other commands.
 struct ControlChoice: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "The control socket of the running instance.",
+        help: .value(
+            "socket", "The control socket of the running instance.",
             discussion: """
                 Default: 'control' of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; if that variable is \
                 not set, in /run/user/UID/alight, else in /tmp/alight-UID; as root /run/alight/control.sock. If no \
                 instance listens there, the socket of another instance in the same directory.
-                """,
-            valueName: "socket"),
+                """),
         completion: .file())
     var control: String?
 

@@ -18,18 +18,18 @@ struct ExplainCommand: ParsableCommand {
             exist, and nothing is run.
             """)
 
-    @Argument(help: ArgumentHelp("Files or directories.", valueName: "path"), completion: .file())
+    @Argument(help: .value("path", "Files or directories."), completion: .file())
     var paths: [String]
 
     @OptionGroup var rules: NamedRules
 
-    @Option(help: ArgumentHelp("Explain only this rule.", valueName: "name"), completion: OfferedWords.rules)
+    @Option(help: .value("name", "Explain only this rule."), completion: OfferedWords.rules)
     var rule: String?
 
     @Option(
-        help: ArgumentHelp(
-            "Explain this event.",
-            discussion: "Default: created if the path is not in the journal, else modified.", valueName: "event"),
+        help: .value(
+            "event", "Explain this event.",
+            discussion: "Default: created if the path is not in the journal, else modified."),
         completion: .list(EventChoice.words))
     var event: String?
 

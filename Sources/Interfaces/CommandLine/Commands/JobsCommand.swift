@@ -24,27 +24,28 @@ struct JobsCommand: ParsableCommand {
             """)
 
     @Option(
-        name: .customLong("state"), help: ArgumentHelp("Only jobs in this state; may be repeated.", valueName: "state"),
+        name: .customLong("state"), help: .value("state", "Only jobs in this state; may be repeated."),
         completion: .list(JobState.allValueStrings))
     var states: [JobState] = []
 
-    @Option(help: ArgumentHelp("Only jobs of this rule.", valueName: "name"), completion: OfferedWords.rules)
+    @Option(help: .value("name", "Only jobs of this rule."), completion: OfferedWords.rules)
     var rule: String?
 
     @Option(
-        help: ArgumentHelp(
-            "Only jobs for this file, for files below this directory, or for files that match this quoted glob.",
-            valueName: "glob"), completion: .file())
+        help: .value(
+            "glob",
+            "Only jobs for this file, for files below this directory, or for files that match this quoted glob."),
+        completion: .file())
     var path: String?
 
     @Option(
-        help: ArgumentHelp(
-            "Only jobs that finished since then, or were created since then and are unfinished.",
-            discussion: "A duration such as 2h or 7d, a date such as 2026-11-20, or a time such as '2026-11-20 10:24'.",
-            valueName: "when"))
+        help: .value(
+            "when", "Only jobs that finished since then, or were created since then and are unfinished.",
+            discussion: "A duration such as 2h or 7d, a date such as 2026-11-20, or a time such as '2026-11-20 10:24'.")
+    )
     var since: String?
 
-    @Option(help: ArgumentHelp("List at most N jobs; 0 for all.", valueName: "n"))
+    @Option(help: .value("n", "List at most N jobs; 0 for all."))
     var limit = 50
 
     @Flag(help: "Print one JSON object per line.")

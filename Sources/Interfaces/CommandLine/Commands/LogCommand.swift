@@ -16,9 +16,7 @@ struct LogCommand: ParsableCommand {
             earlier jobs.
             """)
 
-    @Option(
-        name: .customShort("n"),
-        help: ArgumentHelp("Start with the last N attempts of this run, at most 1000.", valueName: "n"))
+    @Option(name: .customShort("n"), help: .value("n", "Start with the last N attempts of this run, at most 1000."))
     var recent = 10
 
     @Flag(help: "Print one JSON object per line.")

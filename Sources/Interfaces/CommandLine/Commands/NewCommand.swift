@@ -20,31 +20,29 @@ struct NewCommand: ParsableCommand {
             """)
 
     @Argument(
-        help: ArgumentHelp("The directory to watch; the current directory if omitted.", valueName: "directory"),
-        completion: .directory)
+        help: .value("directory", "The directory to watch; the current directory if omitted."), completion: .directory)
     var directory: String = "."
 
     @Option(
         name: .customLong("event"),
-        help: ArgumentHelp(
-            "An event to run for; may be repeated. Default: 'created' and 'modified', and what the handler needs.",
-            valueName: "event"),
+        help: .value(
+            "event",
+            "An event to run for; may be repeated. Default: 'created' and 'modified', and what the handler needs."),
         completion: .list(EventMask.words))
     var events: [String] = []
 
     @Option(
-        help: ArgumentHelp("A built-in handler or a plugin; 'log' without it.", valueName: "handler"),
-        completion: OfferedWords.handlers)
+        help: .value("handler", "A built-in handler or a plugin; 'log' without it."), completion: OfferedWords.handlers)
     var use: String?
 
-    @Option(help: ArgumentHelp("The name of the rule.", valueName: "name"))
+    @Option(help: .value("name", "The name of the rule."))
     var name: String?
 
     @OptionGroup var output: NewFile
 
     @Option(
         name: .customLong("exec"), parsing: .remaining,
-        help: ArgumentHelp("A program to run; everything after it is its arguments.", valueName: "program"))
+        help: .value("program", "A program to run; everything after it is its arguments."))
     var command: [String] = []
 
     func run() throws {
@@ -124,8 +122,7 @@ struct ImportCommand: ParsableCommand {
 
 /// The table to convert, and the output file.
 struct ImportedTable: ParsableArguments {
-    @Argument(
-        help: ArgumentHelp("The file to convert; '-' for standard input.", valueName: "file"), completion: .file())
+    @Argument(help: .value("file", "The file to convert; '-' for standard input."), completion: .file())
     var table: String
 
     @OptionGroup var output: NewFile
@@ -178,8 +175,7 @@ struct ImportedTable: ParsableArguments {
 /// The destination of the rules file that a command generates.
 struct NewFile: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "Write to this file instead of standard output. An existing file is not overwritten.", valueName: "file"),
+        help: .value("file", "Write to this file instead of standard output. An existing file is not overwritten."),
         completion: .file())
     var output: String?
 

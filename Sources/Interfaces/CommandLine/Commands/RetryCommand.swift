@@ -47,14 +47,13 @@ struct DiscardCommand: ParsableCommand {
 /// The jobs that `retry` and `discard` operate on.
 struct ChosenJobs: ParsableArguments {
     @Argument(
-        help: ArgumentHelp("Ids of jobs, or prefixes of them.", valueName: "id"),
-        completion: OfferedWords.jobs([.failed, .pending]))
+        help: .value("id", "Ids of jobs, or prefixes of them."), completion: OfferedWords.jobs([.failed, .pending]))
     var ids: [String] = []
 
     @Flag(help: "All failed jobs; with --rule, those of that rule.")
     var all = false
 
-    @Option(help: ArgumentHelp("All failed jobs of this rule.", valueName: "name"), completion: OfferedWords.rules)
+    @Option(help: .value("name", "All failed jobs of this rule."), completion: OfferedWords.rules)
     var rule: String?
 
     @OptionGroup var journal: JournalOptions

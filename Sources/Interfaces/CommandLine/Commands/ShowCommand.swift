@@ -14,8 +14,7 @@ struct ShowCommand: ParsableCommand {
             Secret parameters are not stored in the journal; they are shown as ***.
             """)
 
-    @Argument(
-        help: ArgumentHelp("The id of the job, or a prefix of it.", valueName: "id"), completion: OfferedWords.jobs())
+    @Argument(help: .value("id", "The id of the job, or a prefix of it."), completion: OfferedWords.jobs())
     var id: String
 
     @Flag(help: "Print one JSON object, with the requests and logs of all attempts.")

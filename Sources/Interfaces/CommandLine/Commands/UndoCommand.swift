@@ -21,17 +21,13 @@ struct UndoCommand: ParsableCommand {
               alight undo --since 10m --rule sort --dry-run
             """)
 
-    @Argument(
-        help: ArgumentHelp("Ids of jobs, or prefixes of them.", valueName: "id"),
-        completion: OfferedWords.jobs([.succeeded]))
+    @Argument(help: .value("id", "Ids of jobs, or prefixes of them."), completion: OfferedWords.jobs([.succeeded]))
     var ids: [String] = []
 
-    @Option(help: ArgumentHelp("All changes since then: a duration such as 10m, a date, or a time.", valueName: "time"))
+    @Option(help: .value("time", "All changes since then: a duration such as 10m, a date, or a time."))
     var since: String?
 
-    @Option(
-        help: ArgumentHelp("All changes by this rule; with --since, since then.", valueName: "name"),
-        completion: OfferedWords.rules)
+    @Option(help: .value("name", "All changes by this rule; with --since, since then."), completion: OfferedWords.rules)
     var rule: String?
 
     @Flag(help: "Print what would be undone, and change nothing.")

@@ -26,48 +26,46 @@ struct WatchCommand: ParsableCommand {
             """)
 
     @Argument(
-        help: ArgumentHelp(
-            "Directories, files, or quoted globs.",
-            discussion: "A directory is watched with everything below it. A file need not exist yet.",
-            valueName: "path"), completion: .file())
+        help: .value(
+            "path", "Directories, files, or quoted globs.",
+            discussion: "A directory is watched with everything below it. A file need not exist yet."),
+        completion: .file())
     var paths: [String]
 
     @Flag(help: "Print one JSON object per line, with the members that plugins receive.")
     var json = false
 
     @Option(
-        help: ArgumentHelp(
-            "The time without changes after which a path has settled, such as 0, 500ms or 2s.", valueName: "duration"))
+        help: .value("duration", "The time without changes after which a path has settled, such as 0, 500ms or 2s."))
     var settle = "100ms"
 
     @Option(
-        help: ArgumentHelp(
-            "The events to print, separated by commas.",
-            discussion: "Default: all changes of files, and the events of the watch itself, such as 'overflow'.",
-            valueName: "events"), completion: OfferedWords.list(of: EventMask.words))
+        help: .value(
+            "events", "The events to print, separated by commas.",
+            discussion: "Default: all changes of files, and the events of the watch itself, such as 'overflow'."),
+        completion: OfferedWords.list(of: EventMask.words))
     var events: String?
 
-    @Option(
-        help: ArgumentHelp("Exclude matching paths, and everything below them; may be repeated.", valueName: "glob"))
+    @Option(help: .value("glob", "Exclude matching paths, and everything below them; may be repeated."))
     var exclude: [String] = []
 
-    @Option(help: ArgumentHelp("Descend at most N directory levels below a root.", valueName: "n"))
+    @Option(help: .value("n", "Descend at most N directory levels below a root."))
     var depth: Int?
 
     @Flag(help: "Include names with a leading dot.")
     var hidden = false
 
     @Option(
-        help: ArgumentHelp("The file types to include: file, directory, symlink, other, any.", valueName: "types"),
+        help: .value("types", "The file types to include: file, directory, symlink, other, any."),
         completion: OfferedWords.list(of: FileType.allCases.map(\.rawValue) + ["any"]))
     var types = "any"
 
     @Option(
-        help: ArgumentHelp("How directories are watched: auto, inotify or poll.", valueName: "backend"),
+        help: .value("backend", "How directories are watched: auto, inotify or poll."),
         completion: .list(["auto", "inotify", "poll"]))
     var backend = "auto"
 
-    @Option(help: ArgumentHelp("The interval at which directories are polled.", valueName: "duration"))
+    @Option(help: .value("duration", "The interval at which directories are polled."))
     var poll = "10s"
 
     @Flag(help: "Print existing files first.")

@@ -45,6 +45,13 @@ enum ExitStatus: Int32 {
     }
 }
 
+extension ArgumentHelp {
+    /// Returns the help of an option or argument with a name for its value.
+    static func value(_ name: String, _ abstract: String, discussion: String? = nil) -> ArgumentHelp {
+        ArgumentHelp(abstract, discussion: discussion, valueName: name)
+    }
+}
+
 extension CommandConfiguration {
     /// Creates the configuration of a command, whose help ends with its exit statuses.
     init(

@@ -71,7 +71,7 @@ struct PluginsCommand: ParsableCommand {
                 """)
 
         @Argument(
-            help: ArgumentHelp("The name or path of a plugin, or the name of a handler.", valueName: "name|path"),
+            help: .value("name|path", "The name or path of a plugin, or the name of a handler."),
             completion: OfferedWords.handlers)
         var name: String
 
@@ -113,11 +113,12 @@ struct PluginLocation: ParsableArguments {
         """
 
     @Option(
-        help: ArgumentHelp(
-            "A rules file, or a directory of them, whose plugins are used.",
-            discussion:
-                "Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules (as root /etc/alight/rules), else '.'.",
-            valueName: "path"), completion: .file())
+        help: .value(
+            "path", "A rules file, or a directory of them, whose plugins are used.",
+            discussion: """
+                Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules (as root \
+                /etc/alight/rules), else '.'.
+                """), completion: .file())
     var rules: String?
 
     @OptionGroup var configuration: ConfigurationOptions

@@ -29,26 +29,26 @@ struct TestPluginCommand: ParsableCommand {
               2  usage error
             """)
 
-    @Argument(
-        help: ArgumentHelp("The name or path of the plugin.", valueName: "name|path"), completion: OfferedWords.plugins)
+    @Argument(help: .value("name|path", "The name or path of the plugin."), completion: OfferedWords.plugins)
     var name: String
 
     @OptionGroup var location: PluginLocation
 
     @Option(
         name: .customLong("with"),
-        help: ArgumentHelp(
-            "A parameter; may be repeated. The value is JSON, else a string; @SCRATCH@ in it is the temporary directory.",
-            valueName: "key=value"))
+        help: .value(
+            "key=value",
+            "A parameter; may be repeated. The value is JSON, else a string; @SCRATCH@ in it is the temporary directory."
+        ))
     var parameters: [String] = []
 
-    @Option(help: ArgumentHelp("A file that the plugin can handle.", valueName: "file"), completion: .file())
+    @Option(help: .value("file", "A file that the plugin can handle."), completion: .file())
     var sample: String?
 
-    @Option(help: ArgumentHelp("The maximum time for one answer.", valueName: "duration"))
+    @Option(help: .value("duration", "The maximum time for one answer."))
     var timeout: String?
 
-    @Option(help: ArgumentHelp("The time that the plugin may take to stop after SIGTERM.", valueName: "duration"))
+    @Option(help: .value("duration", "The time that the plugin may take to stop after SIGTERM."))
     var grace: String = "10s"
 
     @Flag(help: "Print one JSON object per line, for each check.")
