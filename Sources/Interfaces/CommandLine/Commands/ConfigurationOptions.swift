@@ -67,11 +67,8 @@ struct ConfigurationOptions: ParsableArguments {
             files.append(PathBytes("\(directory)/alight/config.yaml"))
         }
         if geteuid() == 0 { files.append("/etc/alight/config.yaml") }
-        return files.first { path in
-            var status = stat()
-            // A file that is not accessible is returned too, so that reading it reports the error.
-            return path.withCString { lstat($0, &status) } == 0 || (errno != ENOENT && errno != ENOTDIR)
-        }
+        // A file that is not accessible is returned too, so that reading it reports the error.
+        return files.first { DiskProbe.inspect(at: $0) != .absent }
     }
 }
 

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Glibc
 import Globbing
 import JSON
 import Rules
@@ -108,9 +107,7 @@ extension JournalQuery.Paths {
     init(naming given: PathBytes, in current: PathBytes = "/") throws(GlobError) {
         let isAbsolute = given.bytes.first == .slash
         let path = current.resolving(given.bytes).normalized
-        var status = stat()
-        let isThere = path.withCString { lstat($0, &status) } == 0
-        guard !isThere, given.bytes.contains(where: { "*?[{".utf8.contains($0) }) else {
+        guard DiskProbe.identity(of: path) == nil, given.bytes.contains(where: { "*?[{".utf8.contains($0) }) else {
             self = .inside(path)
             return
         }

@@ -52,21 +52,12 @@ struct UndoCommand: ParsableCommand {
             if !hasFailed { Output.error.write("there is nothing to undo") }
             throw Exit(hasFailed ? .runtimeError : .nothingMatched)
         }
-        if dryRun {
-            for retained in chosen where !preview(retained) { hasFailed = true }
-            if try !reportOutputs(of: chosen, reader) { hasFailed = true }
-            throw Exit(hasFailed ? .someFailed : .done)
-        }
-        var jobs: [JobID] = []
-        for retained in chosen where !jobs.contains(retained.job) { jobs.append(retained.job) }
-        try JournalOwner.find(reader.path, isBrief: true).carryOut(.undo(jobs), rules: ruleset)
-        let later = try JournalReader(reader.path)
-        let results = try jobs.flatMap { try later.changes(of: $0) }
+        let results = dryRun ? nil : try undo(chosen, reader)
         for before in chosen {
-            let after = results.first {
+            let after = results?.first {
                 $0.started == before.started && $0.job == before.job && $0.number == before.number
             }
-            if !report(after ?? before, before: before) { hasFailed = true }
+            if !report(before, after: dryRun ? nil : after ?? before) { hasFailed = true }
         }
         if try !reportOutputs(of: chosen, reader) { hasFailed = true }
         throw Exit(hasFailed ? .someFailed : .done)
@@ -105,6 +96,15 @@ struct UndoCommand: ParsableCommand {
         return chosen.sorted { ($0.started, $0.job.description) > ($1.started, $1.job.description) }
     }
 
+    /// Undoes the changes, and returns their records afterwards.
+    private func undo(_ chosen: [RecordedChanges], _ reader: JournalReader) throws -> [RecordedChanges] {
+        var jobs: [JobID] = []
+        for retained in chosen where !jobs.contains(retained.job) { jobs.append(retained.job) }
+        try JournalOwner.find(reader.path, isBrief: true).carryOut(.undo(jobs), rules: ruleset)
+        let later = try JournalReader(reader.path)
+        return try jobs.flatMap { try later.changes(of: $0) }
+    }
+
     /// Returns the rules that must not receive events for the undo; without any, prints a warning.
     private func ruleset() -> Ruleset {
         guard
@@ -122,42 +122,29 @@ struct UndoCommand: ParsableCommand {
 
     // MARK: Output
 
-    /// Prints what would be done; returns false if some of it cannot be undone.
-    private func preview(_ retained: RecordedChanges) -> Bool {
-        var undoing = Undoing(isDry: true)
-        return report(retained, before: retained, done: { "would \($0.wordsOfUndo)" }) {
-            undoing.undo($1, of: retained.event)
-        }
-    }
-
-    /// Prints what was done; returns false if some of it could not be undone.
-    private func report(_ after: RecordedChanges, before: RecordedChanges) -> Bool {
-        report(after, before: before, done: { "undone: \($0.words)" }) { index, _ in
-            guard let undo = after.undo else { return "it was not done" }
-            return undo.reasons[index]
-        }
-    }
-
     /// Prints each change that had not been undone before, the last one first.
     ///
     /// - Parameters:
-    ///   - retained: The changes.
     ///   - before: The changes before the undo.
-    ///   - done: Returns the text for a change that can be undone.
-    ///   - reason: Returns the reason why a change cannot be undone; nil if it can.
+    ///   - after: The same changes after it; nil to print what would be undone.
     /// - Returns: Whether all of them can be undone.
-    private func report(
-        _ retained: RecordedChanges, before: RecordedChanges, done: (FileChange) -> String,
-        reason: (Int, FileChange) -> String?
-    ) -> Bool {
+    private func report(_ before: RecordedChanges, after: RecordedChanges?) -> Bool {
+        var undoing = Undoing(isDry: true)
         var isWhole = true
-        for (index, change) in retained.changes.enumerated().reversed() {
+        for (index, change) in (after ?? before).changes.enumerated().reversed() {
             if let undo = before.undo, undo.reasons[index] == nil { continue }
-            if let reason = reason(index, change) {
+            let reason: String? =
+                if let after {
+                    after.undo.map { $0.reasons[index] } ?? "it was not done"
+                } else {
+                    undoing.undo(change, of: before.event)
+                }
+            if let reason {
                 isWhole = false
-                Output.error.write("error: job \(retained.job) cannot \(change.wordsOfUndo): \(Display.text(reason))")
+                Output.error.write("error: job \(before.job) cannot \(change.wordsOfUndo): \(Display.text(reason))")
             } else {
-                Output.standard.write("\(retained.job) \(done(change))")
+                let done = after == nil ? "would \(change.wordsOfUndo)" : "undone: \(change.words)"
+                Output.standard.write("\(before.job) \(done)")
             }
         }
         return isWhole

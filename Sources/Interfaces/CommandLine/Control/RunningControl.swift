@@ -3,6 +3,7 @@ import ControlAPI
 import CoreMetrics
 import Dashboard
 import FileEvents
+import Foundation
 import Glibc
 import JSON
 import Pipeline
@@ -220,12 +221,8 @@ final class RunningMetrics: Sendable {
 private enum ProcessFiles {
     /// The number of resident pages.
     static var resident: Int? {
-        guard let file = fopen("/proc/self/statm", "re") else { return nil }
-        defer { fclose(file) }
-        var line = [CChar](repeating: 0, count: 128)
-        guard fgets(&line, Int32(line.count), file) != nil else { return nil }
-        let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return text.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+        let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
+        return text?.split(separator: " ").dropFirst().first.flatMap { Int($0) }
     }
 
     /// Returns the number of entries of a directory.

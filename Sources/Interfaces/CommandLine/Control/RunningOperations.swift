@@ -102,8 +102,8 @@ final class RunningOperations: Operations {
         guard let journal else { return 0 }
         return ["", "-wal"].reduce(0) { size, suffix in
             var file = stat()
-            let name = PathBytes(journal.bytes + Array(suffix.utf8))
-            return name.withCString { stat($0, &file) } == 0 ? size + Int64(file.st_size) : size
+            let path = PathBytes(journal.bytes + suffix.utf8)
+            return path.withCString { stat($0, &file) } == 0 ? size + Int64(file.st_size) : size
         }
     }
 
@@ -203,7 +203,7 @@ final class RunningOperations: Operations {
         waitUntil { engine.status(at: .now).pauses == wanted }
         let after = engine.status(at: .now)
         if let fault = after.journalFault {
-            let done = isPause ? "it is paused" : "it is resumed"
+            let done = "it is \(isPause ? "paused" : "resumed")"
             throw APIError(
                 503, "\(done), but this cannot be written to the journal, and may be lost when Alight exits: \(fault)",
                 help: fault.help)
