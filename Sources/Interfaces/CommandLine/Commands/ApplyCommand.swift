@@ -86,18 +86,34 @@ struct ApplyCommand: ParsableCommand {
             paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: rule.name, path: $0) })
         var open = Array(zip(try client.ask(command), paths))
         let reader = try journal.open(isFollowed: true)
+        // The number of jobs that are no longer in the journal.
         var gone = 0
         var isAlone = false
         while !open.isEmpty, interrupts.count == 0, !isAlone {
             // Checked before the states are read, so that the last writes of the instance are seen.
             isAlone = DiskStore.holder(of: reader.path) == nil
-            let (still, failures, vanished) = try unfinished(open, rule.name, reader)
-            gone += vanished
-            for job in failures {
-                progress.say("\(job.id) \(job.summary): failed: \(Display.text(job.message ?? ""))")
+            let states = try reader.states(of: open.map(\.0))
+            var unfinished: [(JobID, PathBytes)] = []
+            var failures = 0
+            for (id, path) in open {
+                switch states[id] {
+                case .pending, .running: unfinished.append((id, path))
+                case .succeeded, .skipped: break
+                case .failed:
+                    guard let job = try reader.details(of: id)?.job else { continue }
+                    failures += 1
+                    progress.say("\(job.id) \(job.summary): failed: \(Display.text(job.message ?? ""))")
+                case nil:
+                    // The job was merged into a pending job of the same path; follow that one.
+                    if let heir = try reader.newest(rule: rule.name, path: path), heir != id {
+                        unfinished.append((heir, path))
+                    } else {
+                        gone += 1
+                    }
+                }
             }
-            open = still
-            progress.add(done: paths.count - still.count - progress.counts.done, failed: failures.count)
+            open = unfinished
+            progress.add(done: paths.count - open.count - progress.counts.done, failed: failures)
             if !open.isEmpty { usleep(Self.pause) }
         }
         progress.end()
@@ -117,32 +133,6 @@ struct ApplyCommand: ParsableCommand {
         let failed = progress.counts.failed
         Output.error.write("\(files): \(paths.count - failed - gone) done, \(failed) failed")
         return failed > 0 ? .someFailed : .done
-    }
-
-    /// Returns the jobs that have not finished, the jobs that have failed, and the number of jobs no longer in the
-    /// journal.
-    private func unfinished(
-        _ jobs: [(JobID, PathBytes)], _ rule: String, _ reader: JournalReader
-    ) throws(StorageError) -> (still: [(JobID, PathBytes)], failures: [JobEntry], gone: Int) {
-        let states = try reader.states(of: jobs.map(\.0))
-        var still: [(JobID, PathBytes)] = []
-        var failures: [JobEntry] = []
-        var gone = 0
-        for (id, path) in jobs {
-            switch states[id] {
-            case .pending, .running: still.append((id, path))
-            case .succeeded, .skipped: break
-            case .failed: if let job = try reader.details(of: id)?.job { failures.append(job) }
-            case nil:
-                // The job was merged into a pending job of the same path; follow that one.
-                if let heir = try reader.newest(rule: rule, path: path), heir != id {
-                    still.append((heir, path))
-                } else {
-                    gone += 1
-                }
-            }
-        }
-        return (still, failures, gone)
     }
 }
 

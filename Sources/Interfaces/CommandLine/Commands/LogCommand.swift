@@ -31,13 +31,12 @@ struct LogCommand: ParsableCommand {
     func run() throws {
         Signals.endUsually()
         let client = try choice.client()
-        var last: String?
-        last = try follow(client, "recent=\(recent)", after: nil)
+        var last = try follow(client, after: nil)
         // The instance disconnects clients that do not read for a long time, such as one on a terminal stopped with
         // Ctrl-S. Reconnect and request the remaining events.
         while let seen = last {
             do throws(ControlClient.Problem) {
-                last = try follow(client, "last_event_id=\(seen)", after: seen)
+                last = try follow(client, after: seen)
             } catch {
                 guard error.isRefused else { break }
                 throw error
@@ -51,12 +50,11 @@ struct LogCommand: ParsableCommand {
     /// Writes the attempts that the instance reports until the connection closes.
     ///
     /// - Returns: The id of the last event received.
-    private func follow(
-        _ client: ControlClient, _ begin: String, after seen: String?
-    ) throws(ControlClient.Problem) -> String? {
+    private func follow(_ client: ControlClient, after seen: String?) throws(ControlClient.Problem) -> String? {
         let hasColor = Output.standard.hasColor
         var last = seen
-        try client.follow("/v1/events?only=attempt&\(begin)") { kind, id, data in
+        let start = seen.map { "last_event_id=\($0)" } ?? "recent=\(recent)"
+        try client.follow("/v1/events?only=attempt&\(start)") { kind, id, data in
             last = id ?? last
             if kind == "gap" { Output.error.write("some lines may be missing here: the output was too slow") }
             guard kind == "attempt" else { return }

@@ -103,12 +103,10 @@ struct TestPluginCommand: ParsableCommand {
             Output.standard.write(object.line)
             return
         }
-        let words: [ConformanceCheck.Verdict.Word: String] = [
-            .ok: "ok       ", .failed: "FAILED   ", .skipped: "skipped  ",
-        ]
+        let word = TerminalText.padded(verdict.word == .failed ? "FAILED" : verdict.word.rawValue, 9)
         let message = verdict.message.map { ": \(Display.text($0))" } ?? ""
         let help = verdict.help.map { "\n    help: \(Display.text($0))" } ?? ""
-        Output.standard.write("\(words[verdict.word] ?? "")\(check.title)\(message)\(help)")
+        Output.standard.write("\(word)\(check.title)\(message)\(help)")
     }
 
     // MARK: - Options
