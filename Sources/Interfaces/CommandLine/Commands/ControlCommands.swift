@@ -1,10 +1,8 @@
 import ArgumentParser
 import Configuration
 import ControlAPI
-import Foundation
 import Glibc
 import JSON
-import Rules
 import System
 
 /// `alight pause`: pauses all rules, or one.
