@@ -1,5 +1,4 @@
 import ArgumentParser
-import Configuration
 import Glibc
 import JSON
 import System

@@ -1,6 +1,4 @@
 import Configuration
-import ControlAPI
-import Dashboard
 import FileEvents
 import Glibc
 import JSON
