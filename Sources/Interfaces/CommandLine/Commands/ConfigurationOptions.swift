@@ -83,14 +83,14 @@ extension Configuration {
     static func standard(_ variables: [String: String]) -> Configuration {
         let retention = JournalRetention()
         var standard = Configuration()
-        standard.journal = usualJournal(variables).map { Setting(.file($0), from: .standard) }
+        standard.journal = defaultJournal(variables).map { Setting(.file($0), from: .standard) }
         standard.retentionPeriod = Setting(retention.period, from: .standard)
         standard.retentionJobs = Setting(retention.jobs, from: .standard)
         standard.retentionSize = Setting(Int(retention.bytes), from: .standard)
         standard.listen = Setting(nil, from: .standard)
         standard.externalURLs = Setting([], from: .standard)
-        standard.control = Setting(usualControl(variables), from: .standard)
-        standard.jobs = Setting(usualJobs, from: .standard)
+        standard.control = Setting(defaultControl(variables), from: .standard)
+        standard.jobs = Setting(defaultJobs, from: .standard)
         let isJournal = isJournalStream(variables["JOURNAL_STREAM"])
         standard.logFormat = Setting(
             isJournal ? .journal : .text, from: isJournal ? .variable("JOURNAL_STREAM") : .standard)
@@ -101,7 +101,7 @@ extension Configuration {
 
     /// Returns the default journal file; nil if neither XDG_STATE_HOME nor HOME is an absolute path and the user is
     /// not root.
-    private static func usualJournal(_ variables: [String: String]) -> PathBytes? {
+    private static func defaultJournal(_ variables: [String: String]) -> PathBytes? {
         let home = variables.directory("HOME").map { "\($0)/.local/state" }
         let base = variables.directory("XDG_STATE_HOME") ?? (geteuid() == 0 ? "/var/lib" : home)
         return base.map { PathBytes("\($0)/alight/journal.db").normalized }
@@ -120,7 +120,7 @@ extension Configuration {
     }
 
     /// Returns the default control socket.
-    private static func usualControl(_ variables: [String: String]) -> PathBytes {
+    private static func defaultControl(_ variables: [String: String]) -> PathBytes {
         let user = geteuid()
         if user == 0 { return "/run/alight/control.sock" }
         // After su(1), the variable is not set although the directory exists.
@@ -132,12 +132,12 @@ extension Configuration {
         return base.appending("control.sock").normalized
     }
 
-    private static var usualJobs: Int {
+    private static var defaultJobs: Int {
         max(4, min(2 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), jobsRange.upperBound))
     }
 
     /// The number of slots.
-    var actionLimit: Int { jobs?.value ?? Self.usualJobs }
+    var actionLimit: Int { jobs?.value ?? Self.defaultJobs }
 
     /// The number of extra slots; defaults to ``actionLimit``.
     var extraActions: Int { extraJobs?.value ?? actionLimit }

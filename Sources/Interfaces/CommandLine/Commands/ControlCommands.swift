@@ -90,7 +90,7 @@ extension ControlChoice {
     /// - Returns: The answer.
     /// - Throws: The problem when the request fails.
     fileprivate func post(_ target: String, _ body: JSONValue? = nil) throws -> JSONValue {
-        Signals.endUsually()
+        Signals.useDefaultActions()
         return try client().ask("POST", target, body)
     }
 }

@@ -58,7 +58,7 @@ struct JobsCommand: ParsableCommand {
     }
 
     func run() throws {
-        Signals.endUsually()
+        Signals.useDefaultActions()
         let now = DiskProbe.now()
         let query = try query(now: now)
         let reader = try journal.open()

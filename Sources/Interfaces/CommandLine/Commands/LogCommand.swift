@@ -29,7 +29,7 @@ struct LogCommand: ParsableCommand {
     }
 
     func run() throws {
-        Signals.endUsually()
+        Signals.useDefaultActions()
         let client = try choice.client()
         var last = try follow(client, after: nil)
         // The instance disconnects clients that do not read for a long time, such as one on a terminal stopped with

@@ -76,7 +76,7 @@ struct ChosenJobs: ParsableArguments {
     func request(
         _ verb: String, done: String, acceptsUnreadable: Bool, _ command: ([JobID]) -> JobCommand
     ) throws -> Never {
-        Signals.endUsually()
+        Signals.useDefaultActions()
         let reader = try journal.open()
         var hasFailed = false
         var jobs: [JobEntry] = []

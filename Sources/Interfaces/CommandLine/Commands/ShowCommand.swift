@@ -28,7 +28,7 @@ struct ShowCommand: ParsableCommand {
     }
 
     func run() throws {
-        Signals.endUsually()
+        Signals.useDefaultActions()
         let reader = try journal.open()
         guard let job = try JobName.find(id, in: reader), let details = try reader.details(of: job.id) else {
             throw Exit(.runtimeError)

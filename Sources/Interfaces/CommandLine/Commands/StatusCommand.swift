@@ -22,7 +22,7 @@ struct StatusCommand: ParsableCommand {
     @OptionGroup var choice: ControlChoice
 
     func run() throws {
-        Signals.endUsually()
+        Signals.useDefaultActions()
         let client = try choice.client()
         if watch { try StatusView(client: client, isJSON: json).run() }
         let status = try client.ask("GET", "/v1/status")

@@ -43,7 +43,7 @@ struct UndoCommand: ParsableCommand {
     }
 
     func run() throws {
-        Signals.endUsually()
+        Signals.useDefaultActions()
         let start = try since.map { text in try parsed("--since") { try TimeText.parse(text, now: DiskProbe.now()) } }
         let reader = try journal.open()
         var hasFailed = false
