@@ -15,10 +15,10 @@ final class RunningOperations: Operations {
     let journal: PathBytes?
     private let reloading: RuleReloading?
     private let started: (wall: Timestamp, instant: ContinuousClock.Instant)
-    private let retained = Mutex(Kept())
+    private let cache = Mutex(Cache())
 
     /// State that is reused between requests.
-    private struct Kept {
+    private struct Cache {
         var reader: JournalReader?
         var watching: WatchStatus?
         /// The failed jobs, the number of jobs that had failed since the start, and the time until which this may be
@@ -91,11 +91,11 @@ final class RunningOperations: Operations {
     /// Returns the status of the watching; nil if the watcher does not answer in time.
     private func survey() -> WatchStatus? {
         guard let watching = engine.survey(within: Self.surveyTimeout) else { return nil }
-        retained.withLock { $0.watching = watching }
+        cache.withLock { $0.watching = watching }
         return watching
     }
 
-    private var lastWatching: WatchStatus { retained.withLock { $0.watching } ?? WatchStatus() }
+    private var lastWatching: WatchStatus { cache.withLock { $0.watching } ?? WatchStatus() }
 
     /// The size of the journal's files in bytes.
     private var journalSize: Int64 {
@@ -124,7 +124,7 @@ final class RunningOperations: Operations {
 
     /// Returns the failed jobs of the journal; those since the start if it cannot be read or is in memory.
     private func failed(_ status: EngineStatus, at now: ContinuousClock.Instant) -> FailedJobs {
-        if let failed = retained.withLock({ $0.failed }), failed.until > now, failed.made == status.counts.failed {
+        if let failed = cache.withLock({ $0.failed }), failed.until > now, failed.made == status.counts.failed {
             return failed.jobs
         }
         guard let reader = try? reader(), let counts = try? reader.failedCounts(),
@@ -135,7 +135,7 @@ final class RunningOperations: Operations {
         }
         let failures: [JSONValue] = last.map { .failure($0.id, $0.rule, $0.time, $0.path, $0.message ?? "") }
         let jobs = FailedJobs(counts: counts, last: failures)
-        retained.withLock { $0.failed = (jobs, status.counts.failed, now + Self.failedAge) }
+        cache.withLock { $0.failed = (jobs, status.counts.failed, now + Self.failedAge) }
         return jobs
     }
 
@@ -147,9 +147,9 @@ final class RunningOperations: Operations {
             throw APIError(
                 503, "the journal is in memory, and cannot be queried", help: "run Alight without '--journal :memory:'")
         }
-        if let reader = retained.withLock({ $0.reader }) { return reader }
+        if let reader = cache.withLock({ $0.reader }) { return reader }
         let reader = try Self.said { () throws(StorageError) in try JournalReader(journal, isOwn: true) }
-        retained.withLock { $0.reader = reader }
+        cache.withLock { $0.reader = reader }
         return reader
     }
 
@@ -247,7 +247,7 @@ final class RunningOperations: Operations {
         let isDone = Mutex(false)
         engine.carryOut(command) { isDone.withLock { $0 = true } }
         waitUntil(within: limit) { isDone.withLock { $0 } }
-        retained.withLock { $0.failed = nil }
+        cache.withLock { $0.failed = nil }
         return isDone.withLock { $0 }
     }
 }

@@ -50,10 +50,9 @@ extension Explanation {
     private func words(for refusal: PathFilter.Refusal) -> (code: String, message: String, help: String?) {
         let glob = "'\(Display.text(refusal.glob.pattern))'"
         switch refusal.reason {
-        case .outside where rule.roots.contains(path): return ("outside", "it is the root itself", nil)
         case .outside:
             let roots = rule.roots.map(Display.quoted).joined(separator: " and of ")
-            return ("outside", "it is outside of \(roots)", nil)
+            return ("outside", rule.roots.contains(path) ? "it is the root itself" : "it is outside of \(roots)", nil)
         case .above where type != .directory: return ("above", "\(glob) matches only paths further down", nil)
         case .above: return ("above", "it is a directory above the paths that \(glob) matches", nil)
         case .glob where type == .directory && rule.reaches(below: path):

@@ -36,13 +36,9 @@ struct DryRun: Sendable {
         for plan in runner.plan(action, invocations) {
             let paths = Set(plan.events.map(\.path))
             say(plan, action, invocations.filter { paths.contains($0.job.event.path) })
-            for path in paths {
-                if case .impossible(let outcome) = plan.work {
-                    outcomes[path] = outcome
-                } else {
-                    outcomes[path] = Outcome(.succeeded, code: Self.code, outputs: plan.outputs)
-                }
-            }
+            var outcome = Outcome(.succeeded, code: Self.code, outputs: plan.outputs)
+            if case .impossible(let failure) = plan.work { outcome = failure }
+            for path in paths { outcomes[path] = outcome }
         }
         return invocations.map { outcomes[$0.job.event.path] ?? Outcome(.succeeded, code: Self.code) }
     }

@@ -58,8 +58,8 @@ struct PluginsCommand: ParsableCommand {
                     Display.path(listing.location),
                 ])
             }
-            Output.standard.write(table.lines(width: nil).joined(separator: "\n"))
-            for listing in listings { for line in listing.notices { Output.standard.write(line) } }
+            let lines = table.lines(width: nil) + listings.flatMap(\.notices)
+            Output.standard.write(lines.joined(separator: "\n"))
         }
     }
 
@@ -82,24 +82,16 @@ struct PluginsCommand: ParsableCommand {
 
         func run() throws {
             let program = try CommandContext(try location.configuration.load().settings)
-            if let handler = program.registry.builtInHandlers.first(where: { $0.reference.name == name }) {
-                let facts = HandlerText(builtIn: handler)
-                Output.standard.write(
-                    json ? facts.object.line : facts.lines(width: TerminalText.width).joined(separator: "\n"))
-                return
-            }
-            let listing = try location.find(name, program)
-            guard let plugin = listing.plugin else {
-                for problem in listing.problems { problem.say() }
+            let builtIn = program.registry.builtInHandlers.first { $0.reference.name == name }
+            let listing = builtIn == nil ? try location.find(name, program) : nil
+            let text = builtIn.map { HandlerText(builtIn: $0) } ?? listing?.plugin.map { HandlerText(plugin: $0) }
+            guard let text else {
+                for problem in listing?.problems ?? [] { problem.say() }
                 throw Exit(.runtimeError)
             }
-            let facts = HandlerText(plugin: plugin)
-            if json {
-                Output.standard.write(facts.object.merging(listing.object) { $1 }.line)
-            } else {
-                Output.standard.write(facts.lines(width: TerminalText.width).joined(separator: "\n"))
-                for line in listing.notices { Output.standard.write(line) }
-            }
+            let lines = text.lines(width: TerminalText.width) + (listing?.notices ?? [])
+            let object = text.object.merging(listing?.object ?? [:]) { $1 }
+            Output.standard.write(json ? object.line : lines.joined(separator: "\n"))
         }
     }
 }
