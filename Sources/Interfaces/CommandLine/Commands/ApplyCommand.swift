@@ -11,7 +11,8 @@ import System
 /// `alight apply`: runs a rule for files by hand.
 struct ApplyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "apply", abstract: "Run a rule for files by hand.",
+        "apply", "Run a rule for files by hand.",
+        exits: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched, .someFailed],
         discussion: """
             Ignores the rule's 'events' and 'existing', and does not wait for files to settle. For a directory, runs \
             the rule for all files below it that match; files that 'where' excludes are listed with the reason. The \
@@ -19,20 +20,18 @@ struct ApplyCommand: ParsableCommand {
             display. Without one, this command does the work, and Ctrl-C leaves the rest to the next 'alight run'.
 
               alight apply thumbnails ~/Pictures/inbox
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched, .someFailed]))
             """)
 
-    @Argument(help: ArgumentHelp("The name of the rule.", valueName: "rule"), completion: OfferedWords.rules)
+    @Argument(help: .value("rule", "The name of the rule."), completion: OfferedWords.rules)
     var rule: String
 
-    @Argument(help: ArgumentHelp("Files, or directories of them.", valueName: "path"), completion: .file())
+    @Argument(help: .value("path", "Files, or directories of them."), completion: .file())
     var paths: [String]
 
     @Flag(help: "Include files named here that the rule excludes by its path or its 'where'.")
     var force = false
 
-    @Option(help: ArgumentHelp("The maximum number of actions at once, if no instance is running.", valueName: "n"))
+    @Option(help: .value("n", "The maximum number of actions at once, if no instance is running."))
     var jobs = max(4, 2 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
 
     @OptionGroup var rules: NamedRules
@@ -49,10 +48,8 @@ struct ApplyCommand: ParsableCommand {
         let loaded = try rules.load(program)
         let rule = try loaded.rule(named: rule)
         if loaded.disabledRules.contains(where: { $0.name == rule.name }) {
-            throw Exit(
-                .rulesInvalid, error: "the rule '\(rule.name)' is disabled",
-                help: "set 'enabled: true' (\(rule.location))"
-            )
+            let help = "set 'enabled: true' (\(rule.location))"
+            throw Exit(.rulesInvalid, error: "the rule '\(rule.name)' is disabled", help: help)
         }
         let named = RawArguments.paths(paths).map(program.path)
         let files = AppliedFiles(named, rule: rule, isForced: force)
@@ -66,17 +63,12 @@ struct ApplyCommand: ParsableCommand {
             }
             throw Exit(files.problems.isEmpty ? .nothingMatched : .runtimeError)
         }
-        let status = try apply(rule, files.paths, program)
+        let status =
+            switch try JournalOwner.find(try journal.file(), isBrief: false) {
+            case .instance(let client): try ask(client, rule, files.paths)
+            case .command(let store): try Applying(rule: rule, paths: files.paths, jobs: jobs).run(store, program)
+            }
         throw Exit(status == .done && !files.problems.isEmpty ? .runtimeError : status)
-    }
-
-    private func apply(_ rule: Rule, _ paths: [PathBytes], _ program: CommandContext) throws -> ExitStatus {
-        switch try JournalOwner.find(try journal.file(), isBrief: false) {
-        case .instance(let client): return try ask(client, rule, paths)
-        case .command(let retained):
-            program.sayPassedOver()
-            return try Applying(rule: rule, paths: paths, jobs: jobs).run(retained, program)
-        }
     }
 
     // MARK: With a running instance
@@ -94,22 +86,34 @@ struct ApplyCommand: ParsableCommand {
             paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: rule.name, path: $0) })
         var open = Array(zip(try client.ask(command), paths))
         let reader = try journal.open(isFollowed: true)
-        var (failed, gone) = (0, 0)
+        // The number of jobs that are no longer in the journal.
+        var gone = 0
         var isAlone = false
         while !open.isEmpty, interrupts.count == 0, !isAlone {
             // Checked before the states are read, so that the last writes of the instance are seen.
             isAlone = DiskStore.holder(of: reader.path) == nil
-            let (still, failures, vanished) = try unfinished(open, rule.name, reader)
-            failed += failures.count
-            gone += vanished
-            let ended = paths.count - still.count - progress.counts.done
-            for job in failures {
-                progress.say(
-                    "\(job.id) \(Display.text(job.rule)): \(Display.path(job.path)): failed: "
-                        + Display.text(job.message ?? ""))
+            let states = try reader.states(of: open.map(\.0))
+            var unfinished: [(JobID, PathBytes)] = []
+            var failures = 0
+            for (id, path) in open {
+                switch states[id] {
+                case .pending, .running: unfinished.append((id, path))
+                case .succeeded, .skipped: break
+                case .failed:
+                    guard let job = try reader.details(of: id)?.job else { continue }
+                    failures += 1
+                    progress.say("\(job.id) \(job.summary): failed: \(Display.text(job.message ?? ""))")
+                case nil:
+                    // The job was merged into a pending job of the same path; follow that one.
+                    if let heir = try reader.newest(rule: rule.name, path: path), heir != id {
+                        unfinished.append((heir, path))
+                    } else {
+                        gone += 1
+                    }
+                }
             }
-            open = still
-            progress.add(done: ended, failed: failures.count)
+            open = unfinished
+            progress.add(done: paths.count - open.count - progress.counts.done, failed: failures)
             if !open.isEmpty { usleep(Self.pause) }
         }
         progress.end()
@@ -126,34 +130,9 @@ struct ApplyCommand: ParsableCommand {
             Output.error.write("\(paths.count - open.count - gone) of \(files) are done; \(why)")
             return isAlone ? .runtimeError : .done
         }
+        let failed = progress.counts.failed
         Output.error.write("\(files): \(paths.count - failed - gone) done, \(failed) failed")
         return failed > 0 ? .someFailed : .done
-    }
-
-    /// Returns the jobs that have not finished, the jobs that have failed, and the number of jobs no longer in the
-    /// journal.
-    private func unfinished(
-        _ jobs: [(JobID, PathBytes)], _ rule: String, _ reader: JournalReader
-    ) throws(StorageError) -> (still: [(JobID, PathBytes)], failures: [JobEntry], gone: Int) {
-        let states = try reader.states(of: jobs.map(\.0))
-        var still: [(JobID, PathBytes)] = []
-        var failures: [JobEntry] = []
-        var gone = 0
-        for (id, path) in jobs {
-            switch states[id] {
-            case .pending, .running: still.append((id, path))
-            case .succeeded, .skipped: break
-            case .failed: if let job = try reader.details(of: id)?.job { failures.append(job) }
-            case nil:
-                // The job was merged into a pending job of the same path; follow that one.
-                if let heir = try reader.newest(rule: rule, path: path), heir != id {
-                    still.append((heir, path))
-                } else {
-                    gone += 1
-                }
-            }
-        }
-        return (still, failures, gone)
     }
 }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import Dashboard
 import FileEvents
 import Glibc
 import Globbing
@@ -11,17 +12,15 @@ import Watching
 /// `alight check`: loads and validates rules, and prints what they would watch.
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check", abstract: "Check rules, and show what they would watch.",
-        discussion: ExitStatus.table(of: [.done, .runtimeError, .usage, .rulesInvalid]))
+        "check", "Check rules, and show what they would watch.", exits: [.done, .runtimeError, .usage, .rulesInvalid])
 
     @OptionGroup var rules: RulesOptions
 
     @OptionGroup var configuration: ConfigurationOptions
 
     @Option(
-        help: ArgumentHelp(
-            "The format of errors and warnings: text, or json (one object per line, and nothing else).",
-            valueName: "text|json"))
+        help: .value(
+            "text|json", "The format of errors and warnings: text, or json (one object per line, and nothing else)."))
     var format = DiagnosticFormat.text
 
     func run() throws {
@@ -32,8 +31,7 @@ struct CheckCommand: ParsableCommand {
             let events = EventSpelling.words(of: rule.events).joined(separator: ", ")
             let actions = rule.actions.map(\.name).joined(separator: " + ")
             let failure = rule.onFailure.isEmpty ? "" : "; on failure \(rule.failureActionNames)"
-            Output.standard.write(
-                "rule '\(Display.text(rule.name))' (\(rule.location)): \(events) → \(actions)\(failure)")
+            Output.standard.write("\(Self.title(of: rule)): \(events) → \(actions)\(failure)")
             if !rule.formerly.isEmpty {
                 let names = Display.list(rule.formerly)
                 Output.standard.write("    formerly \(names): jobs and known files of that name belong to this rule")
@@ -50,23 +48,22 @@ struct CheckCommand: ParsableCommand {
                 Output.standard.write("    \(Display.text(glob.pattern)), watched from \(Display.path(root))\(state)")
             }
         }
-        for rule in loaded.disabledRules {
-            Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.location)): disabled")
-        }
-        for rule in loaded.untaggedRules {
-            Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.location)): excluded by --tag")
+        for (rules, state) in [(loaded.disabledRules, "disabled"), (loaded.untaggedRules, "excluded by --tag")] {
+            for rule in rules { Output.standard.write("\(Self.title(of: rule)): \(state)") }
         }
         survey(loaded.ruleset)
         let rules = Reporter.count(loaded.ruleset.rules.count, "rule")
         Output.standard.write("\(rules) in \(Reporter.count(loaded.files.count, "file")): no errors")
     }
 
+    private static func title(of rule: Rule) -> String { "rule '\(Display.text(rule.name))' (\(rule.location))" }
+
     /// Prints the number of directories that would be watched, and the directories that would be polled.
     private func survey(_ ruleset: Ruleset) {
         let survey = WatchSurvey(ruleset.scope, until: .now + .seconds(10))
-        var line = "watches: \(survey.isComplete ? "" : "more than ")\(Self.grouped(survey.directories)) needed, "
-        line += survey.used.map { "\(Self.grouped($0)) in use, " } ?? ""
-        line += "limit \(Self.grouped(survey.limit.value)) (\(survey.limit.name))"
+        var line = "watches: \(survey.isComplete ? "" : "more than ")\(Wording.number(survey.directories)) needed, "
+        line += survey.used.map { "\(Wording.number($0)) in use, " } ?? ""
+        line += "limit \(Wording.number(survey.limit.value)) (\(survey.limit.name))"
         Output.standard.write(line)
         for (directory, reason) in survey.polled {
             Output.standard.write("polled: '\(Display.path(directory))': \(reason.text)")
@@ -97,15 +94,5 @@ struct CheckCommand: ParsableCommand {
         case .fail: "'alight run' will fail"
         case .create: "'alight run' creates it"
         }
-    }
-
-    /// Formats a number with thousands separators: `1,234,567`.
-    static func grouped(_ number: Int) -> String {
-        var text = ""
-        for (location, digit) in String(number).reversed().enumerated() {
-            if location > 0, location % 3 == 0, digit != "-" { text.append(",") }
-            text.append(digit)
-        }
-        return String(text.reversed())
     }
 }

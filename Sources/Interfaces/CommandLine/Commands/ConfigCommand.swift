@@ -7,12 +7,11 @@ import System
 /// `alight config`: prints the configuration in effect, and the origin of each value.
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "config", abstract: "Show the configuration in effect, and the origin of each value.",
+        "config", "Show the configuration in effect, and the origin of each value.",
+        exits: [.done, .usage, .rulesInvalid],
         discussion: """
             Accepts the options of 'alight run' that set a value. Precedence: option, environment variable (such as \
             ALIGHT_JOBS), file, default.
-
-            \(ExitStatus.table(of: [.done, .usage, .rulesInvalid]))
             """)
 
     @OptionGroup var journal: JournalOptions

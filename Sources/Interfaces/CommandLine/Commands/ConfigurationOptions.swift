@@ -11,13 +11,12 @@ import System
 /// The option for the configuration file, shared by all commands that read it.
 struct ConfigurationOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "The configuration file.",
+        help: .value(
+            "file", "The configuration file.",
             discussion: """
                 Default: $XDG_CONFIG_HOME/alight/config.yaml, where XDG_CONFIG_HOME defaults to ~/.config; as root, \
                 else /etc/alight/config.yaml. 'alight config' shows the values in effect.
-                """,
-            valueName: "file"),
+                """),
         completion: .file())
     var config: String?
 
@@ -68,11 +67,8 @@ struct ConfigurationOptions: ParsableArguments {
             files.append(PathBytes("\(directory)/alight/config.yaml"))
         }
         if geteuid() == 0 { files.append("/etc/alight/config.yaml") }
-        return files.first { path in
-            var status = stat()
-            // A file that is not accessible is returned too, so that reading it reports the error.
-            return path.withCString { lstat($0, &status) } == 0 || (errno != ENOENT && errno != ENOTDIR)
-        }
+        // A file that is not accessible is returned too, so that reading it reports the error.
+        return files.first { DiskProbe.inspect(at: $0) != .absent }
     }
 }
 
@@ -87,14 +83,14 @@ extension Configuration {
     static func standard(_ variables: [String: String]) -> Configuration {
         let retention = JournalRetention()
         var standard = Configuration()
-        standard.journal = usualJournal(variables).map { Setting(.file($0), from: .standard) }
+        standard.journal = defaultJournal(variables).map { Setting(.file($0), from: .standard) }
         standard.retentionPeriod = Setting(retention.period, from: .standard)
         standard.retentionJobs = Setting(retention.jobs, from: .standard)
         standard.retentionSize = Setting(Int(retention.bytes), from: .standard)
         standard.listen = Setting(nil, from: .standard)
         standard.externalURLs = Setting([], from: .standard)
-        standard.control = Setting(usualControl(variables), from: .standard)
-        standard.jobs = Setting(usualJobs, from: .standard)
+        standard.control = Setting(defaultControl(variables), from: .standard)
+        standard.jobs = Setting(defaultJobs, from: .standard)
         let isJournal = isJournalStream(variables["JOURNAL_STREAM"])
         standard.logFormat = Setting(
             isJournal ? .journal : .text, from: isJournal ? .variable("JOURNAL_STREAM") : .standard)
@@ -105,7 +101,7 @@ extension Configuration {
 
     /// Returns the default journal file; nil if neither XDG_STATE_HOME nor HOME is an absolute path and the user is
     /// not root.
-    private static func usualJournal(_ variables: [String: String]) -> PathBytes? {
+    private static func defaultJournal(_ variables: [String: String]) -> PathBytes? {
         let home = variables.directory("HOME").map { "\($0)/.local/state" }
         let base = variables.directory("XDG_STATE_HOME") ?? (geteuid() == 0 ? "/var/lib" : home)
         return base.map { PathBytes("\($0)/alight/journal.db").normalized }
@@ -124,7 +120,7 @@ extension Configuration {
     }
 
     /// Returns the default control socket.
-    private static func usualControl(_ variables: [String: String]) -> PathBytes {
+    private static func defaultControl(_ variables: [String: String]) -> PathBytes {
         let user = geteuid()
         if user == 0 { return "/run/alight/control.sock" }
         // After su(1), the variable is not set although the directory exists.
@@ -136,12 +132,12 @@ extension Configuration {
         return base.appending("control.sock").normalized
     }
 
-    private static var usualJobs: Int {
+    private static var defaultJobs: Int {
         max(4, min(2 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), jobsRange.upperBound))
     }
 
     /// The number of slots.
-    var actionLimit: Int { jobs?.value ?? Self.usualJobs }
+    var actionLimit: Int { jobs?.value ?? Self.defaultJobs }
 
     /// The number of extra slots; defaults to ``actionLimit``.
     var extraActions: Int { extraJobs?.value ?? actionLimit }
@@ -158,13 +154,12 @@ extension Configuration {
 /// The options for the journal and the configuration, shared by all commands that need them.
 struct JournalOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "The journal file.",
+        help: .value(
+            "file", "The journal file.",
             discussion: """
                 Default: 'journal' of the configuration, else $XDG_STATE_HOME/alight/journal.db, where \
                 XDG_STATE_HOME defaults to ~/.local/state (as root /var/lib/alight/journal.db).
-                """,
-            valueName: "file"),
+                """),
         completion: .file())
     var journal: String?
 
@@ -257,24 +252,22 @@ extension LogLevel: ExpressibleByArgument {}
 /// The configuration values that `alight run` accepts as options.
 struct RunningOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "The format of messages: 'text', 'json' (one object per line), or 'journal' (systemd).",
+        help: .value(
+            "format", "The format of messages: 'text', 'json' (one object per line), or 'journal' (systemd).",
             discussion:
-                "Default: 'log.format' of the configuration, else journal if systemd reads the output, else text.",
-            valueName: "format"))
+                "Default: 'log.format' of the configuration, else journal if systemd reads the output, else text."))
     var logFormat: LogFormat?
 
     @Option(
-        help: ArgumentHelp(
-            "The lowest level of messages to print.",
-            discussion: "Default: 'log.level' of the configuration, else info.", valueName: "level"))
+        help: .value(
+            "level", "The lowest level of messages to print.",
+            discussion: "Default: 'log.level' of the configuration, else info."))
     var logLevel: LogLevel?
 
     @Option(
-        help: ArgumentHelp(
-            "The number of slots: actions that may run programs at once, over all rules.",
-            discussion: "Default: 'jobs' of the configuration, else twice the number of processors, at least 4.",
-            valueName: "n"))
+        help: .value(
+            "n", "The number of slots: actions that may run programs at once, over all rules.",
+            discussion: "Default: 'jobs' of the configuration, else twice the number of processors, at least 4."))
     var jobs: Int?
 
     func validate() throws {

@@ -1,21 +1,17 @@
 import ArgumentParser
 import Configuration
 import ControlAPI
-import Foundation
 import Glibc
 import JSON
-import Rules
 import System
 
 /// `alight pause`: pauses all rules, or one.
 struct PauseCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pause", abstract: "Pause all rules, or one.",
+        "pause", "Pause all rules, or one.",
         discussion: """
             Events are still recorded, as pending jobs, and running actions finish. The pause lasts until 'alight \
             resume', even if Alight is restarted.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @OptionGroup var pauses: PauseOptions
@@ -26,11 +22,9 @@ struct PauseCommand: ParsableCommand {
 /// `alight resume`: resumes all paused rules, or one.
 struct ResumeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "resume", abstract: "Resume all paused rules, or one.",
+        "resume", "Resume all paused rules, or one.",
         discussion: """
             While all rules are paused, one rule cannot be resumed by itself: '--rule' then fails with status 1.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @OptionGroup var pauses: PauseOptions
@@ -40,7 +34,7 @@ struct ResumeCommand: ParsableCommand {
 
 /// The options and the output of `pause` and `resume`.
 struct PauseOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Only this rule.", valueName: "name"), completion: OfferedWords.rules)
+    @Option(help: .value("name", "Only this rule."), completion: OfferedWords.rules)
     var rule: String?
 
     @OptionGroup var choice: ControlChoice
@@ -60,12 +54,10 @@ struct PauseOptions: ParsableArguments {
 /// `alight reload`: reloads the rules.
 struct ReloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "reload", abstract: "Reload the rules of the running instance, like SIGHUP.",
+        "reload", "Reload the rules of the running instance, like SIGHUP.",
         discussion: """
             If they contain errors, the rules loaded before stay in effect, and the exit status is 1. The running \
             instance logs the errors; 'alight check' prints them.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @OptionGroup var choice: ControlChoice
@@ -79,11 +71,9 @@ struct ReloadCommand: ParsableCommand {
 /// `alight rescan`: rescans all files.
 struct RescanCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rescan", abstract: "Rescan all files of the running instance, like SIGUSR1.",
+        "rescan", "Rescan all files of the running instance, like SIGUSR1.",
         discussion: """
             'alight status' shows when it was done, and how many changes it found that no event had reported.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @OptionGroup var choice: ControlChoice
@@ -100,7 +90,7 @@ extension ControlChoice {
     /// - Returns: The answer.
     /// - Throws: The problem when the request fails.
     fileprivate func post(_ target: String, _ body: JSONValue? = nil) throws -> JSONValue {
-        Signals.endUsually()
+        Signals.useDefaultActions()
         return try client().ask("POST", target, body)
     }
 }
@@ -108,13 +98,12 @@ extension ControlChoice {
 /// The options for the control socket and the HTTP addresses, for `alight run`, which creates them.
 struct ControlOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "The control socket of this instance, for 'alight status' and other commands.",
+        help: .value(
+            "socket", "The control socket of this instance, for 'alight status' and other commands.",
             discussion: """
                 Default: 'control' of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; if that variable is \
                 not set, in /run/user/UID/alight, else in /tmp/alight-UID; as root /run/alight/control.sock.
-                """,
-            valueName: "socket"),
+                """),
         completion: .file())
     var control: String?
 
@@ -122,20 +111,19 @@ struct ControlOptions: ParsableArguments {
     var noControl = false
 
     @Option(
-        help: ArgumentHelp(
-            "Serve the dashboard and the API by HTTP at this address; may be repeated.",
+        help: .value(
+            "address:port", "Serve the dashboard and the API by HTTP at this address; may be repeated.",
             discussion: """
                 For example 127.0.0.1:8088. An address that other hosts can reach requires a token, which is stored \
                 beside the journal and printed as a link at each start. There is no TLS.
-                """,
-            valueName: "address:port"))
+                """))
     var listen: [String] = []
 
     @Option(
         name: .customLong("external-url"),
-        help: ArgumentHelp(
-            "The URL of a proxy in front of that address, such as https://alight.example.org; may be repeated.",
-            discussion: "All addresses then require the token.", valueName: "url"))
+        help: .value(
+            "url", "The URL of a proxy in front of that address, such as https://alight.example.org; may be repeated.",
+            discussion: "All addresses then require the token."))
     var externalURL: [String] = []
 
     /// Validates the options.
@@ -155,7 +143,7 @@ struct ControlOptions: ParsableArguments {
         }
         _ = try urls()
         _ = try Self.addresses(listen, option: "--listen")
-        if let control { _ = try Self.path(control, option: "--control") }
+        if let control { _ = try Self.path(control) }
     }
 
     /// Applies the values that the options set.
@@ -163,22 +151,14 @@ struct ControlOptions: ParsableArguments {
     /// - Throws: `ValidationError` for an invalid path or URL.
     func apply(to settings: inout Configuration) throws {
         if noControl { settings.control = Setting(nil, from: .flag("--no-control")) }
-        if let control {
-            settings.control = Setting(try Self.path(control, option: "--control"), from: .flag("--control"))
-        }
+        if let control { settings.control = Setting(try Self.path(control), from: .flag("--control")) }
         if !listen.isEmpty { settings.listen = Setting(listen.joined(separator: ", "), from: .flag("--listen")) }
         let urls = try urls()
         if !urls.isEmpty { settings.externalURLs = Setting(urls, from: .flag("--external-url")) }
     }
 
     private func urls() throws -> [String] {
-        try externalURL.map { text in
-            do throws(HandlerProblem) {
-                return try ConfigurationValues.externalURL(text)
-            } catch {
-                throw ValidationError("--external-url: \(error.message); \(error.help ?? "")")
-            }
-        }
+        try externalURL.map { text in try parsed("--external-url") { try ConfigurationValues.externalURL(text) } }
     }
 
     /// Returns the addresses to listen at: those of the options, else the one of the configuration.
@@ -195,43 +175,39 @@ struct ControlOptions: ParsableArguments {
 
     private static func addresses(_ listen: [String], option: String) throws -> [ListenAddress] {
         try listen.map { text in
-            do throws(HandlerProblem) {
-                if let address = ListenAddress(try ConfigurationValues.address(text)) { return address }
-            } catch {
-                throw ValidationError("\(option): \(error.message); \(error.help ?? "")")
-            }
+            let address = try parsed(option) { ListenAddress(try ConfigurationValues.address(text)) }
+            if let address { return address }
             throw ValidationError("\(option): invalid address '\(Display.text(text))'; write '127.0.0.1:8088'")
         }
     }
 
-    /// Returns the path of a socket that was named on the command line.
-    static func path(_ text: String, option: String) throws -> PathBytes {
-        try RawArguments.file(text, option: option, noun: "socket")
+    /// Returns the path of the socket that `--control` names.
+    static func path(_ text: String) throws -> PathBytes {
+        try RawArguments.file(text, option: "--control", noun: "socket")
     }
 }
 
 /// The option that selects the running instance, for all other commands.
 struct ControlChoice: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "The control socket of the running instance.",
+        help: .value(
+            "socket", "The control socket of the running instance.",
             discussion: """
                 Default: 'control' of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; if that variable is \
                 not set, in /run/user/UID/alight, else in /tmp/alight-UID; as root /run/alight/control.sock. If no \
                 instance listens there, the socket of another instance in the same directory.
-                """,
-            valueName: "socket"),
+                """),
         completion: .file())
     var control: String?
 
-    func validate() throws { if let control { _ = try ControlOptions.path(control, option: "--control") } }
+    func validate() throws { if let control { _ = try ControlOptions.path(control) } }
 
     /// Returns a client of the running instance.
     ///
     /// - Throws: `Exit` when the control socket is turned off, or when several instances are running; the error has
     ///   been printed.
     func client() throws -> ControlClient {
-        if let control { return ControlClient(try ControlOptions.path(control, option: "--control")) }
+        if let control { return ControlClient(path: try ControlOptions.path(control)) }
         let setting = try ConfigurationOptions.parse([]).load().settings.control
         guard let usual = setting?.value else {
             throw Exit(
@@ -242,7 +218,7 @@ struct ControlChoice: ParsableArguments {
         let descriptor = ControlSocket.connected(to: usual, timeout: 0)
         if descriptor >= 0 { close(descriptor) }
         // EAGAIN means that the listen backlog is full: the instance is running and may still answer.
-        if descriptor >= 0 || descriptor == -EAGAIN { return ControlClient(usual) }
+        if descriptor >= 0 || descriptor == -EAGAIN { return ControlClient(path: usual) }
         let others = ControlSocket.othersAlive(besides: usual)
         if others.count > 1 {
             let names = others.map { "\n    \(Display.path($0))" }.joined()
@@ -251,6 +227,6 @@ struct ControlChoice: ParsableArguments {
             throw Exit(.runtimeError)
         }
         // If nothing listens there, the request itself reports the reason best.
-        return ControlClient(others.first ?? usual)
+        return ControlClient(path: others.first ?? usual)
     }
 }

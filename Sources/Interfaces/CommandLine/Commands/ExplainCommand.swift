@@ -9,28 +9,27 @@ import System
 /// `alight explain`: shows which rules match a path, and why the others do not.
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "explain", abstract: "Show which rules match a path, and why the others do not.",
+        "explain", "Show which rules match a path, and why the others do not.",
+        exits: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched],
         discussion: """
             For a rule that matches, shows the next event, what would delay the action, and the action with its \
             placeholders expanded; for any other rule, the first condition that fails. Pending and past jobs of the \
             path are read from the journal, and the running instance is asked whether a slot is free. Paths need not \
             exist, and nothing is run.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched]))
             """)
 
-    @Argument(help: ArgumentHelp("Files or directories.", valueName: "path"), completion: .file())
+    @Argument(help: .value("path", "Files or directories."), completion: .file())
     var paths: [String]
 
     @OptionGroup var rules: NamedRules
 
-    @Option(help: ArgumentHelp("Explain only this rule.", valueName: "name"), completion: OfferedWords.rules)
+    @Option(help: .value("name", "Explain only this rule."), completion: OfferedWords.rules)
     var rule: String?
 
     @Option(
-        help: ArgumentHelp(
-            "Explain this event.",
-            discussion: "Default: created if the path is not in the journal, else modified.", valueName: "event"),
+        help: .value(
+            "event", "Explain this event.",
+            discussion: "Default: created if the path is not in the journal, else modified."),
         completion: .list(EventChoice.words))
     var event: String?
 
@@ -51,15 +50,15 @@ struct ExplainCommand: ParsableCommand {
         let program = try CommandContext(settings, startsPlugins: false, asRunning: true)
         let loaded = try rules.load(program)
         let disabled = Set(loaded.disabledRules.map(\.name))
-        let rules = try chosen(from: loaded)
+        let rules = try rule.map { [try loaded.rule(named: $0)] } ?? loaded.rulesInOrder
         program.sayUndescribed()
-        let hostEnvironment = PathExplanation.Environment(
+        let environment = PathExplanation.Environment(
             ruleset: loaded.ruleset, isDisabled: { disabled.contains($0) }, runner: program.runner,
             journal: openJournal(settings), choice: event.flatMap(EventChoice.init), slots: RunningSlots(settings))
         var isTaken = false
         for path in RawArguments.paths(paths) {
             let absolute = program.path(path)
-            let explained = explain(absolute, rules, hostEnvironment)
+            let explained = explain(absolute, rules, environment)
             isTaken = isTaken || explained.rules.contains(where: \.explanation.isTaken)
             if json {
                 for object in explained.objects { Output.standard.write(object.line) }
@@ -72,18 +71,16 @@ struct ExplainCommand: ParsableCommand {
 
     /// Explains a path; leaves out the journal if it cannot be read.
     private func explain(
-        _ path: PathBytes, _ rules: [Rule], _ hostEnvironment: PathExplanation.Environment
+        _ path: PathBytes, _ rules: [Rule], _ environment: PathExplanation.Environment
     ) -> PathExplanation {
         do {
-            return try PathExplanation(path, rules: rules, hostEnvironment)
+            return try PathExplanation(path, rules: rules, environment)
         } catch {
             sayUnread(error)
-            var hostEnvironment = hostEnvironment
-            hostEnvironment.journal = nil
-            guard let explained = try? PathExplanation(path, rules: rules, hostEnvironment) else {
-                preconditionFailure("only the journal can't be read")
-            }
-            return explained
+            var environment = environment
+            environment.journal = nil
+            if let explained = try? PathExplanation(path, rules: rules, environment) { return explained }
+            preconditionFailure("only the journal can't be read")
         }
     }
 
@@ -104,12 +101,6 @@ struct ExplainCommand: ParsableCommand {
     private func sayUnread(_ fault: StorageError) {
         Reporter(format: .text).say(
             .warning, "past and pending jobs are not shown: \(Display.text(fault.description))", help: fault.help)
-    }
-
-    /// Returns all rules in the order of the files, or the one that was named.
-    private func chosen(from loaded: LoadedRules) throws -> [Rule] {
-        guard let rule else { return loaded.rulesInOrder }
-        return [try loaded.rule(named: rule)]
     }
 }
 
@@ -167,14 +158,14 @@ struct NextEvent {
     /// - Parameters:
     ///   - choice: The event that the user named; nil for the event that would happen next.
     ///   - rule: The rule, which matches the path by name.
-    ///   - location: The location of the path within the rule.
+    ///   - root: The root of the path.
     ///   - path: The path of the event.
     ///   - inspected: The snapshot of the path; nil if there is none.
     ///   - isKnown: Whether the journal records the path as known to the rule.
     ///   - now: The current time.
     init(
-        _ choice: EventChoice?, _ rule: Rule, _ location: Explanation.Location, path: PathBytes, inspected: Snapshot?,
-        isKnown: Bool, now: Timestamp
+        _ choice: EventChoice?, _ rule: Rule, root: PathBytes, path: PathBytes, inspected: Snapshot?, isKnown: Bool,
+        now: Timestamp
     ) {
         var kind = isKnown ? EventKind.modified : .created
         if isKnown, inspected == nil { kind = .deleted }
@@ -191,8 +182,7 @@ struct NextEvent {
         var snapshot = Snapshot.unseen
         snapshot.type = FileType.allCases.first(where: rule.types.contains) ?? .file
         event = FileEvent(
-            kind: kind, path: path, root: location.root, snapshot: inspected ?? snapshot, changed: changed,
-            origin: .live,
+            kind: kind, path: path, root: root, snapshot: inspected ?? snapshot, changed: changed, origin: .live,
             time: now)
     }
 }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Glibc
 import Globbing
 import JSON
 import Rules
@@ -13,7 +12,7 @@ extension JobState: ExpressibleByArgument {
 /// `alight jobs`: lists the jobs of the journal.
 struct JobsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "jobs", abstract: "List jobs: pending, running, finished and failed.",
+        "jobs", "List jobs: pending, running, finished and failed.",
         discussion: """
             The newest come first. On a terminal, prints a table that fits its width; otherwise one line per job: id, \
             state, rule, path, event, attempt, time and message, separated by tabs.
@@ -21,32 +20,31 @@ struct JobsCommand: ParsableCommand {
               alight jobs --state failed --since 1d
               alight jobs --state failed --rule scans | cut -f 1 | xargs alight retry
               alight jobs --path ~/Scans
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @Option(
-        name: .customLong("state"), help: ArgumentHelp("Only jobs in this state; may be repeated.", valueName: "state"),
+        name: .customLong("state"), help: .value("state", "Only jobs in this state; may be repeated."),
         completion: .list(JobState.allValueStrings))
     var states: [JobState] = []
 
-    @Option(help: ArgumentHelp("Only jobs of this rule.", valueName: "name"), completion: OfferedWords.rules)
+    @Option(help: .value("name", "Only jobs of this rule."), completion: OfferedWords.rules)
     var rule: String?
 
     @Option(
-        help: ArgumentHelp(
-            "Only jobs for this file, for files below this directory, or for files that match this quoted glob.",
-            valueName: "glob"), completion: .file())
+        help: .value(
+            "glob",
+            "Only jobs for this file, for files below this directory, or for files that match this quoted glob."),
+        completion: .file())
     var path: String?
 
     @Option(
-        help: ArgumentHelp(
-            "Only jobs that finished since then, or were created since then and are unfinished.",
-            discussion: "A duration such as 2h or 7d, a date such as 2026-11-20, or a time such as '2026-11-20 10:24'.",
-            valueName: "when"))
+        help: .value(
+            "when", "Only jobs that finished since then, or were created since then and are unfinished.",
+            discussion: "A duration such as 2h or 7d, a date such as 2026-11-20, or a time such as '2026-11-20 10:24'.")
+    )
     var since: String?
 
-    @Option(help: ArgumentHelp("List at most N jobs; 0 for all.", valueName: "n"))
+    @Option(help: .value("n", "List at most N jobs; 0 for all."))
     var limit = 50
 
     @Flag(help: "Print one JSON object per line.")
@@ -60,7 +58,7 @@ struct JobsCommand: ParsableCommand {
     }
 
     func run() throws {
-        Signals.endUsually()
+        Signals.useDefaultActions()
         let now = DiskProbe.now()
         let query = try query(now: now)
         let reader = try journal.open()
@@ -84,7 +82,7 @@ struct JobsCommand: ParsableCommand {
         guard limit >= 0 else { throw ValidationError("'--limit \(limit)' is negative; write 0 for all") }
         var query = JournalQuery(states: Set(states), rule: rule, limit: limit == 0 ? nil : limit)
         if let path { query.paths = try Self.paths(path) }
-        if let since { query.since = try TimeText.since(since, now: now) }
+        if let since { query.since = try parsed("--since") { try TimeText.parse(since, now: now) } }
         return query
     }
 
@@ -92,11 +90,7 @@ struct JobsCommand: ParsableCommand {
     private static func paths(_ text: String) throws -> JournalQuery.Paths {
         let given = RawArguments.paths([text])[0]
         guard !given.bytes.isEmpty else { throw ValidationError("'--path' is empty") }
-        do throws(GlobError) {
-            return try JournalQuery.Paths(naming: given, in: CommandContext.currentDirectory)
-        } catch {
-            throw ValidationError("--path: \(Display.text(error.message)); \(error.help)")
-        }
+        return try parsed("--path") { try JournalQuery.Paths(naming: given, in: CommandContext.currentDirectory) }
     }
 
     /// Returns the message for an empty list: the number of jobs in each state.
@@ -113,9 +107,7 @@ extension JournalQuery.Paths {
     init(naming given: PathBytes, in current: PathBytes = "/") throws(GlobError) {
         let isAbsolute = given.bytes.first == .slash
         let path = current.resolving(given.bytes).normalized
-        var status = stat()
-        let isThere = path.withCString { lstat($0, &status) } == 0
-        guard !isThere, given.bytes.contains(where: { "*?[{".utf8.contains($0) }) else {
+        guard DiskProbe.identity(of: path) == nil, given.bytes.contains(where: { "*?[{".utf8.contains($0) }) else {
             self = .inside(path)
             return
         }
@@ -154,69 +146,47 @@ struct JobTable {
     func lines(width: Int) -> [String] { wide(width) ?? jobs.flatMap { stacked($0, width) } }
 
     /// One line for each job, with tab-separated fields, for programs.
-    var plainLines: [String] {
-        jobs.map { job in
-            [
-                job.id.description, job.stateWord, Display.text(job.rule), Display.path(job.path), job.event,
-                "\(job.attempt)", job.time.description, Display.text(job.message ?? ""),
-            ].joined(separator: "\t")
-        }
+    var plainLines: [String] { jobs.map { Self.cells(of: $0, time: $0.time.description).joined(separator: "\t") } }
+
+    private static func cells(of job: JobEntry, time: String) -> [String] {
+        [
+            job.id.description, job.stateWord, Display.text(job.rule), Display.path(job.path), job.event,
+            "\(job.attempt)", time, Display.text(job.message ?? ""),
+        ]
     }
 
     // MARK: Columns
 
-    private struct Column {
-        var title: String
-        var cells: [String]
-        var width: Int
-        /// Whether a cell that is too long shows its end instead of its start.
-        var showsEnd = false
-
-        init(_ title: String, _ cells: [String], atMost limit: Int = .max) {
-            self.title = title
-            self.cells = cells
-            width = min(limit, cells.reduce(TerminalText.columns(title)) { max($0, TerminalText.columns($1)) })
-        }
-
-        func cell(_ text: String) -> String {
-            TerminalText.padded(showsEnd ? TerminalText.end(text, width) : TerminalText.beginning(text, width), width)
-        }
-    }
-
+    private static let titles = ["ID", "STATE", "RULE", "PATH", "EVENT", "ATTEMPT", "WHEN", "MESSAGE"]
     private static let gap = "  "
     /// The minimum widths at which paths and messages are still useful.
     private static let least = (path: 24, message: 16)
 
     /// Returns the table; nil if the terminal is too narrow for it.
     private func wide(_ width: Int) -> [String]? {
-        var columns = [
-            Column("ID", jobs.map(\.id.description)), Column("STATE", jobs.map(\.stateWord)),
-            Column("RULE", jobs.map { Display.text($0.rule) }, atMost: 20),
-            Column("PATH", jobs.map { Display.path($0.path) }), Column("EVENT", jobs.map(\.event)),
-            Column("ATTEMPT", jobs.map { "\($0.attempt)" }),
-            Column("WHEN", jobs.map { TimeText.short($0.time, now: now) }),
-            Column("MESSAGE", jobs.map { Display.text($0.message ?? "") }),
-        ]
-        columns[3].showsEnd = true
-        let others = columns.indices.filter { $0 != 3 && $0 != 7 }.reduce(0) { $0 + columns[$1].width }
-        let room = width - others - (columns.count - 1) * Self.gap.count
-        let (path, message) = (columns[3].width, columns[7].width)
+        let rows = [Self.titles] + jobs.map { Self.cells(of: $0, time: TimeText.short($0.time, now: now)) }
+        var widths = Self.titles.indices.map { column in rows.map { TerminalText.columns($0[column]) }.max() ?? 0 }
+        widths[2] = min(widths[2], 20)
+        let (path, message) = (widths[3], widths[7])
+        let others = widths.reduce(0, +) - path - message
+        let room = width - others - (widths.count - 1) * Self.gap.count
         if path + message > room {
             let leastMessage = min(message, max(Self.least.message, room * 2 / 5))
             let leastPath = min(path, Self.least.path)
             guard leastPath + min(message, Self.least.message) <= room else { return nil }
-            columns[3].width = min(path, max(leastPath, room - leastMessage))
-            columns[7].width = min(message, room - columns[3].width)
+            widths[3] = min(path, max(leastPath, room - leastMessage))
+            widths[7] = min(message, room - widths[3])
         }
-        let titles = columns.map { $0.cell($0.title) }.joined(separator: Self.gap)
-        return [TerminalText.trimmed(titles)]
-            + jobs.indices.map { row in
-                let cells = columns.enumerated().map { index, column in
-                    let cell = column.cell(column.cells[row])
-                    return index == 1 ? Reporter.colored(cell, jobs[row].state, hasColor) : cell
-                }
-                return TerminalText.trimmed(cells.joined(separator: Self.gap))
+        return rows.enumerated().map { row, texts in
+            let cells = zip(texts, widths).enumerated().map { column, cell in
+                let (text, width) = cell
+                // The end of a path says more than its start.
+                let shown = column == 3 ? TerminalText.end(text, width) : TerminalText.beginning(text, width)
+                let padded = TerminalText.padded(shown, width)
+                return column == 1 && row > 0 ? Reporter.colored(padded, jobs[row - 1].state, hasColor) : padded
             }
+            return TerminalText.trimmed(cells.joined(separator: Self.gap))
+        }
     }
 
     /// Returns the job on several lines, for narrow terminals.

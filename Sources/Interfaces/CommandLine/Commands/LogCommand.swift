@@ -10,17 +10,13 @@ import System
 /// `alight log`: follows the attempts of the running instance.
 struct LogCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "log", abstract: "Follow the attempts of the running instance.",
+        "log", "Follow the attempts of the running instance.",
         discussion: """
             Prints the lines that 'alight run' prints, until Ctrl-C or until the instance stops. 'alight jobs' lists \
             earlier jobs.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
-    @Option(
-        name: .customShort("n"),
-        help: ArgumentHelp("Start with the last N attempts of this run, at most 1000.", valueName: "n"))
+    @Option(name: .customShort("n"), help: .value("n", "Start with the last N attempts of this run, at most 1000."))
     var recent = 10
 
     @Flag(help: "Print one JSON object per line.")
@@ -33,15 +29,14 @@ struct LogCommand: ParsableCommand {
     }
 
     func run() throws {
-        Signals.endUsually()
+        Signals.useDefaultActions()
         let client = try choice.client()
-        var last: String?
-        last = try follow(client, "recent=\(recent)", after: nil)
+        var last = try follow(client, after: nil)
         // The instance disconnects clients that do not read for a long time, such as one on a terminal stopped with
         // Ctrl-S. Reconnect and request the remaining events.
         while let seen = last {
             do throws(ControlClient.Problem) {
-                last = try follow(client, "last_event_id=\(seen)", after: seen)
+                last = try follow(client, after: seen)
             } catch {
                 guard error.isRefused else { break }
                 throw error
@@ -55,12 +50,11 @@ struct LogCommand: ParsableCommand {
     /// Writes the attempts that the instance reports until the connection closes.
     ///
     /// - Returns: The id of the last event received.
-    private func follow(
-        _ client: ControlClient, _ begin: String, after seen: String?
-    ) throws(ControlClient.Problem) -> String? {
+    private func follow(_ client: ControlClient, after seen: String?) throws(ControlClient.Problem) -> String? {
         let hasColor = Output.standard.hasColor
         var last = seen
-        try client.follow("/v1/events?only=attempt&\(begin)") { kind, id, data in
+        let start = seen.map { "last_event_id=\($0)" } ?? "recent=\(recent)"
+        try client.follow("/v1/events?only=attempt&\(start)") { kind, id, data in
             last = id ?? last
             if kind == "gap" { Output.error.write("some lines may be missing here: the output was too slow") }
             guard kind == "attempt" else { return }
@@ -141,20 +135,11 @@ struct AttemptLine {
     var pause: Duration?
 
     init(_ report: AttemptReport) {
-        time = report.time
-        rule = report.rule
-        event = report.event.rawValue
-        path = report.path
-        job = report.job.description
-        attempt = report.attempt
-        mostAttempts = report.maximumAttempts
-        outcome = report.outcome.ending.rawValue
-        isInterrupted = report.outcome.isInterrupted
-        message = report.outcome.message
-        outputs = report.outcome.outputs
-        state = report.state
-        duration = report.duration
-        pause = report.pause
+        (time, rule, event, path) = (report.time, report.rule, report.event.rawValue, report.path)
+        (job, attempt, mostAttempts) = (report.job.description, report.attempt, report.maximumAttempts)
+        (outcome, isInterrupted) = (report.outcome.ending.rawValue, report.outcome.isInterrupted)
+        (message, outputs) = (report.outcome.message, report.outcome.outputs)
+        (state, duration, pause) = (report.state, report.duration, report.pause)
     }
 
     /// Parses an object written by ``Reporter/object(_:)``; returns nil if it is not an attempt.
@@ -162,26 +147,18 @@ struct AttemptLine {
         guard let rule = object["rule"]?.string, let event = object["event"]?.string,
             let outcome = object["outcome"]?.string, let state = JobState(rawValue: object.text("state"))
         else { return nil }
-        time = object.time("time")
-        self.rule = rule
-        self.event = event
-        path = object.path ?? ""
-        job = object.text("job")
-        attempt = object.count("attempt")
-        mostAttempts = object.count("max_attempts")
-        self.outcome = outcome
-        isInterrupted = object.text("code") == "interrupted"
+        (time, self.rule, self.event, path) = (object.time("time"), rule, event, object.path ?? "")
+        (job, attempt, mostAttempts) = (object.text("job"), object.count("attempt"), object.count("max_attempts"))
+        (self.outcome, isInterrupted) = (outcome, object.text("code") == "interrupted")
         message = object.text("message")
         outputs = object["outputs"]?.array?.compactMap { $0.bytes.map(PathBytes.init) } ?? []
-        self.state = state
-        duration = object.milliseconds("duration_ms")
+        (self.state, duration) = (state, object.milliseconds("duration_ms"))
         pause = object["retry_ms"]?.double.map { _ in object.milliseconds("retry_ms") }
     }
 
     /// Formats the attempt: `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.
     func text(hasColor: Bool) -> String {
-        let clock = time.map { TimeText.clock($0) + " " } ?? ""
-        return clock + story(hasColor: hasColor)
+        (time.map { TimeText.clock($0) + " " } ?? "") + story(hasColor: hasColor)
     }
 
     /// Formats the attempt without the time.

@@ -10,43 +10,39 @@ import System
 /// `alight new`: writes a first rule, with comments.
 struct NewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "new", abstract: "Write a first rule, with comments.",
+        "new", "Write a first rule, with comments.",
         discussion: """
             Asks no questions, and overwrites no file.
 
               alight new ~/inbox
               alight new ~/inbox --output rules/inbox.yaml --exec lp '${path}'
               alight new ~/Pictures/inbox --use thumbnail
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @Argument(
-        help: ArgumentHelp("The directory to watch; the current directory if omitted.", valueName: "directory"),
-        completion: .directory)
+        help: .value("directory", "The directory to watch; the current directory if omitted."), completion: .directory)
     var directory: String = "."
 
     @Option(
         name: .customLong("event"),
-        help: ArgumentHelp(
-            "An event to run for; may be repeated. Default: 'created' and 'modified', and what the handler needs.",
-            valueName: "event"),
+        help: .value(
+            "event",
+            "An event to run for; may be repeated. Default: 'created' and 'modified', and what the handler needs."),
         completion: .list(EventMask.words))
     var events: [String] = []
 
     @Option(
-        help: ArgumentHelp("A built-in handler or a plugin; 'log' without it.", valueName: "handler"),
-        completion: OfferedWords.handlers)
+        help: .value("handler", "A built-in handler or a plugin; 'log' without it."), completion: OfferedWords.handlers)
     var use: String?
 
-    @Option(help: ArgumentHelp("The name of the rule.", valueName: "name"))
+    @Option(help: .value("name", "The name of the rule."))
     var name: String?
 
     @OptionGroup var output: NewFile
 
     @Option(
         name: .customLong("exec"), parsing: .remaining,
-        help: ArgumentHelp("A program to run; everything after it is its arguments.", valueName: "program"))
+        help: .value("program", "A program to run; everything after it is its arguments."))
     var command: [String] = []
 
     func run() throws {
@@ -102,34 +98,31 @@ struct NewCommand: ParsableCommand {
 /// `alight import`: converts the tables of other programs to rules.
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "import", abstract: "Convert an incron table or a direvent configuration to rules.",
-        discussion: ExitStatus.table(of: [.done, .runtimeError, .usage]), subcommands: [Incrontab.self, Direvent.self])
+        "import", "Convert an incron table or a direvent configuration to rules.",
+        subcommands: [Incrontab.self, Direvent.self])
 
     struct Incrontab: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "incrontab", abstract: "Convert an incron table to rules.",
+            "incrontab", "Convert an incron table to rules.",
             discussion: """
                 Each line becomes a rule, with comments on the differences. To convert your own table:
 
                   incrontab -l | alight import incrontab - --output rules/incron.yaml
-
-                \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
                 """)
 
         @OptionGroup var files: ImportedTable
 
         func run() throws {
             let table = try files.read()
-            try files.write(
-                IncrontabImport.rules(from: table, source: files.shown) { ImportedTable.nature(ofGlob: $0) })
+            let text = IncrontabImport.rules(from: table, source: files.shown) { ImportedTable.nature(ofGlob: $0) }
+            try files.output.write(text)
         }
     }
 }
 
 /// The table to convert, and the output file.
 struct ImportedTable: ParsableArguments {
-    @Argument(
-        help: ArgumentHelp("The file to convert; '-' for standard input.", valueName: "file"), completion: .file())
+    @Argument(help: .value("file", "The file to convert; '-' for standard input."), completion: .file())
     var table: String
 
     @OptionGroup var output: NewFile
@@ -158,8 +151,6 @@ struct ImportedTable: ParsableArguments {
         return Array(data)
     }
 
-    func write(_ text: String) throws { try output.write(text) }
-
     /// Returns the nature of a path that may contain wildcards; if one of several matches is a directory, the result
     /// is a directory.
     static func nature(ofGlob path: PathBytes) -> PathNature {
@@ -184,8 +175,7 @@ struct ImportedTable: ParsableArguments {
 /// The destination of the rules file that a command generates.
 struct NewFile: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "Write to this file instead of standard output. An existing file is not overwritten.", valueName: "file"),
+        help: .value("file", "Write to this file instead of standard output. An existing file is not overwritten."),
         completion: .file())
     var output: String?
 
@@ -222,20 +212,18 @@ struct NewFile: ParsableArguments {
 extension ImportCommand {
     struct Direvent: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "direvent", abstract: "Convert a direvent configuration to rules.",
+            "direvent", "Convert a direvent configuration to rules.",
             discussion: """
                 Each watcher becomes a rule, with comments on the differences.
 
                   alight import direvent /etc/direvent.conf --output rules/direvent.yaml
-
-                \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
                 """)
 
         @OptionGroup var files: ImportedTable
 
         func run() throws {
             let configuration = try files.read()
-            try files.write(DireventImport.rules(from: configuration, source: files.shown))
+            try files.output.write(DireventImport.rules(from: configuration, source: files.shown))
         }
     }
 }

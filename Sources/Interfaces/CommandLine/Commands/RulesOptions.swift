@@ -10,18 +10,12 @@ import System
 /// The rules, for commands that take them as arguments.
 struct RulesOptions: ParsableArguments {
     @Argument(
-        help: ArgumentHelp(
-            "Rules files, or directories of them.",
-            discussion: """
-                Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules (as root \
-                /etc/alight/rules).
-                """),
+        help: ArgumentHelp("Rules files, or directories of them.", discussion: NamedRules.defaultLocations),
         completion: .file())
     var rules: [String] = []
 
     @Option(
-        name: .customLong("tag"),
-        help: ArgumentHelp("Only rules with this tag; may be repeated to select several.", valueName: "name"),
+        name: .customLong("tag"), help: .value("name", "Only rules with this tag; may be repeated to select several."),
         completion: OfferedWords.tags)
     var tags: [String] = []
 
@@ -47,14 +41,13 @@ struct RulesOptions: ParsableArguments {
 
 /// The rules, for commands with other arguments.
 struct NamedRules: ParsableArguments {
+    fileprivate static let defaultLocations = """
+        Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules (as root \
+        /etc/alight/rules).
+        """
+
     @Option(
-        help: ArgumentHelp(
-            "A rules file, or a directory of them; may be repeated.",
-            discussion: """
-                Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules (as root \
-                /etc/alight/rules).
-                """,
-            valueName: "path"),
+        help: .value("path", "A rules file, or a directory of them; may be repeated.", discussion: defaultLocations),
         completion: .file())
     var rules: [String] = []
 

@@ -15,7 +15,8 @@ import System
 /// `alight run`: watches files and runs the actions of rules, in the foreground.
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "Watch files and run the actions of rules until stopped.",
+        "run", "Watch files and run the actions of rules until stopped.",
+        exits: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched, .someFailed],
         discussion: """
             Prints 'ready: watching N directories for M rules' on standard error once all watches are set up, then \
             one line per action on standard output.
@@ -28,8 +29,6 @@ struct RunCommand: ParsableCommand {
 
             With --dry-run, prints each action that would run, with its placeholders expanded, and continues as if it \
             had succeeded. Nothing is run, written or sent, and the journal is only read.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched, .someFailed]))
             """)
 
     @OptionGroup var rules: RulesOptions

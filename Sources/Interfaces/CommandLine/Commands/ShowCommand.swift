@@ -9,15 +9,12 @@ import System
 /// `alight show`: prints all details of a job.
 struct ShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Show a job: its event, its attempts, and the last request and output.",
+        "show", "Show a job: its event, its attempts, and the last request and output.",
         discussion: """
             Secret parameters are not stored in the journal; they are shown as ***.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
-    @Argument(
-        help: ArgumentHelp("The id of the job, or a prefix of it.", valueName: "id"), completion: OfferedWords.jobs())
+    @Argument(help: .value("id", "The id of the job, or a prefix of it."), completion: OfferedWords.jobs())
     var id: String
 
     @Flag(help: "Print one JSON object, with the requests and logs of all attempts.")
@@ -31,10 +28,11 @@ struct ShowCommand: ParsableCommand {
     }
 
     func run() throws {
-        Signals.endUsually()
+        Signals.useDefaultActions()
         let reader = try journal.open()
-        let job = try JobName.find(id, in: reader).get()
-        guard let details = try reader.details(of: job.id) else { throw Exit(.runtimeError) }
+        guard let job = try JobName.find(id, in: reader), let details = try reader.details(of: job.id) else {
+            throw Exit(.runtimeError)
+        }
         let report = JobReport(details: details, hasColor: Output.standard.hasColor)
         Output.standard.write(json ? details.object.line : report.lines.joined(separator: "\n"))
     }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Configuration
 import Glibc
 import JSON
 import System
@@ -7,12 +6,11 @@ import System
 /// `alight status`: shows the status of the running instance.
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Show the status of the running instance: its roots, queue and failed jobs.",
+        "status", "Show the status of the running instance: its roots, queue and failed jobs.",
+        exits: [.done, .runtimeError, .usage, .degraded],
         discussion: """
             Problems come first; with one, the exit status is 6. For each root, shows whether inotify reports changes \
             or it is polled, and why. For the last rescan, shows how many changes it found that no event had reported.
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage, .degraded]))
             """)
 
     @Flag(help: "Print one JSON object.")
@@ -24,9 +22,9 @@ struct StatusCommand: ParsableCommand {
     @OptionGroup var choice: ControlChoice
 
     func run() throws {
-        Signals.endUsually()
+        Signals.useDefaultActions()
         let client = try choice.client()
-        if watch { try StatusView(client, isJSON: json).run() }
+        if watch { try StatusView(client: client, isJSON: json).run() }
         let status = try client.ask("GET", "/v1/status")
         Output.standard.write(StatusView.text(status, isJSON: json))
         throw Exit(status.object?["degraded"]?.bool == true ? .degraded : .done)
@@ -35,14 +33,9 @@ struct StatusCommand: ParsableCommand {
 
 /// The text output of `alight status`.
 struct StatusReport {
-    private let status: PeerObject
-    private let hasColor: Bool
+    let status: PeerObject
+    let hasColor: Bool
     private let now = DiskProbe.now()
-
-    init(_ status: JSONValue, hasColor: Bool) {
-        self.status = PeerObject(status.object)
-        self.hasColor = hasColor
-    }
 
     var lines: [String] { head + queue + watching + roots + held + slots + running + failures }
 
@@ -165,13 +158,8 @@ struct StatusReport {
 ///
 /// On a terminal, each line overwrites the previous one, which avoids flicker. Elsewhere, one status follows another.
 struct StatusView {
-    private let client: ControlClient
-    private let isJSON: Bool
-
-    init(_ client: ControlClient, isJSON: Bool) {
-        self.client = client
-        self.isJSON = isJSON
-    }
+    let client: ControlClient
+    let isJSON: Bool
 
     /// Runs until the terminal or the reader is gone, or a request fails.
     func run() throws -> Never {
@@ -179,7 +167,7 @@ struct StatusView {
         // The alternate screen preserves the previous contents of the terminal.
         if isLive {
             Self.restoreAtEnd()
-            Output.standard.writeRaw("\u{1B}[?1049h\u{1B}[?25l")
+            Output.standard.writeRaw("\(Self.entering)")
         }
         while true {
             let status: JSONValue
@@ -187,7 +175,7 @@ struct StatusView {
                 status = try client.ask("GET", "/v1/status")
             } catch {
                 // A message on the alternate screen would disappear with it.
-                if isLive { Output.standard.writeRaw(Self.ending) }
+                if isLive { Output.standard.writeRaw("\(Self.leaving)") }
                 throw error
             }
             let text = Self.text(status, isJSON: isJSON)
@@ -199,17 +187,27 @@ struct StatusView {
 
     static func text(_ status: JSONValue, isJSON: Bool) -> String {
         if isJSON { return status.line }
-        return StatusReport(status, hasColor: Output.standard.hasColor).lines.joined(separator: "\n")
+        let report = StatusReport(status: PeerObject(status.object), hasColor: Output.standard.hasColor)
+        return report.lines.joined(separator: "\n")
     }
 
-    private static let ending = "\u{1B}[?25h\u{1B}[?1049l"
+    /// Switches to the alternate screen and hides the cursor.
+    ///
+    /// Not stored: a signal handler must not initialize it.
+    private static var entering: StaticString { "\u{1B}[?1049h\u{1B}[?25l" }
+    /// Shows the cursor, and switches back to the normal screen.
+    private static var leaving: StaticString { "\u{1B}[?25h\u{1B}[?1049l" }
+
+    /// Writes the text; may be called in a signal handler.
+    private static func write(_ text: StaticString) {
+        _ = Glibc.write(STDOUT_FILENO, text.utf8Start, text.utf8CodeUnitCount)
+    }
 
     /// Restores the terminal when a signal terminates the program.
     private static func restoreAtEnd() {
         for number in [SIGTERM, SIGINT, SIGHUP] {
             signal(number) { number in
-                let text: StaticString = "\u{1B}[?25h\u{1B}[?1049l"
-                _ = write(STDOUT_FILENO, text.utf8Start, text.utf8CodeUnitCount)
+                StatusView.write(StatusView.leaving)
                 _exit(128 + number)
             }
         }
@@ -221,8 +219,7 @@ struct StatusView {
     /// Called in the signal handler.
     private static func giveBack(by number: Int32) {
         let error = errno
-        let leaving: StaticString = "\u{1B}[?25h\u{1B}[?1049l"
-        _ = write(STDOUT_FILENO, leaving.utf8Start, leaving.utf8CodeUnitCount)
+        write(leaving)
         signal(number, SIG_DFL)
         var set = sigset_t()
         sigemptyset(&set)
@@ -231,8 +228,7 @@ struct StatusView {
         raise(number)
         // The process was continued.
         signal(number) { StatusView.giveBack(by: $0) }
-        let entering: StaticString = "\u{1B}[?1049h\u{1B}[?25l"
-        _ = write(STDOUT_FILENO, entering.utf8Start, entering.utf8CodeUnitCount)
+        write(entering)
         errno = error
     }
 
@@ -240,7 +236,7 @@ struct StatusView {
     private static func frame(_ text: String) -> String {
         let size = terminalSize
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).prefix(max(1, size.rows - 1))
-        let body = lines.map { cut(String($0), size.columns) + "\u{1B}[K" }.joined(separator: "\r\n")
+        let body = lines.map { TerminalText.cut(String($0), size.columns) + "\u{1B}[K" }.joined(separator: "\r\n")
         return "\u{1B}[?2026h\u{1B}[H\(body)\u{1B}[0m\r\n\u{1B}[J\u{1B}[?2026l"
     }
 
@@ -250,24 +246,5 @@ struct StatusView {
             return (24, 80)
         }
         return (Int(size.ws_row), Int(size.ws_col))
-    }
-
-    /// Returns the start of a line that fits the width.
-    ///
-    /// Color sequences do not count.
-    private static func cut(_ line: String, _ width: Int) -> String {
-        var retained = ""
-        var taken = 0
-        var isEscape = false
-        for scalar in line.unicodeScalars {
-            if scalar == "\u{1B}" { isEscape = true }
-            if !isEscape {
-                taken += DiagnosticText.columns(of: scalar)
-                if taken > width { return retained + "\u{1B}[0m" }
-            }
-            retained.unicodeScalars.append(scalar)
-            if isEscape, scalar == "m" { isEscape = false }
-        }
-        return retained
     }
 }

@@ -9,7 +9,8 @@ import System
 /// `alight undo`: undoes what jobs did to files.
 struct UndoCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "undo", abstract: "Undo what jobs did to files that have not changed since.",
+        "undo", "Undo what jobs did to files that have not changed since.",
+        exits: [.done, .runtimeError, .usage, .nothingMatched, .someFailed],
         discussion: """
             Moves files back that were moved, renamed or put into the trash, and removes copies and links, the last \
             change first. Never replaces an existing file or touches one that has changed since; each change that \
@@ -18,21 +19,15 @@ struct UndoCommand: ParsableCommand {
 
               alight undo 01JD8Z3T1WQ2V7N0C5M4K9R6XB
               alight undo --since 10m --rule sort --dry-run
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage, .nothingMatched, .someFailed]))
             """)
 
-    @Argument(
-        help: ArgumentHelp("Ids of jobs, or prefixes of them.", valueName: "id"),
-        completion: OfferedWords.jobs([.succeeded]))
+    @Argument(help: .value("id", "Ids of jobs, or prefixes of them."), completion: OfferedWords.jobs([.succeeded]))
     var ids: [String] = []
 
-    @Option(help: ArgumentHelp("All changes since then: a duration such as 10m, a date, or a time.", valueName: "time"))
+    @Option(help: .value("time", "All changes since then: a duration such as 10m, a date, or a time."))
     var since: String?
 
-    @Option(
-        help: ArgumentHelp("All changes by this rule; with --since, since then.", valueName: "name"),
-        completion: OfferedWords.rules)
+    @Option(help: .value("name", "All changes by this rule; with --since, since then."), completion: OfferedWords.rules)
     var rule: String?
 
     @Flag(help: "Print what would be undone, and change nothing.")
@@ -42,21 +37,14 @@ struct UndoCommand: ParsableCommand {
     @OptionGroup var journal: JournalOptions
 
     func validate() throws {
-        let isByKind = since != nil || rule != nil
-        guard isByKind || !ids.isEmpty else {
-            throw ValidationError("name jobs by their ids, or write 'alight undo --since 10m' or '--rule NAME'")
-        }
-        guard !isByKind || ids.isEmpty else {
-            throw ValidationError(
-                "ids cannot be combined with '\(since == nil ? "--rule" : "--since")'; leave out one of them")
-        }
-        try JobName.validate(ids)
+        let option = since != nil ? "--since" : rule.map { _ in "--rule" }
+        try JobName.validate(ids, option: option, "undo --since 10m")
         try journal.check()
     }
 
     func run() throws {
-        Signals.endUsually()
-        let start = try since.map { try TimeText.since($0, now: DiskProbe.now()) }
+        Signals.useDefaultActions()
+        let start = try since.map { text in try parsed("--since") { try TimeText.parse(text, now: DiskProbe.now()) } }
         let reader = try journal.open()
         var hasFailed = false
         let chosen = try find(reader, since: start, &hasFailed)
@@ -64,21 +52,12 @@ struct UndoCommand: ParsableCommand {
             if !hasFailed { Output.error.write("there is nothing to undo") }
             throw Exit(hasFailed ? .runtimeError : .nothingMatched)
         }
-        if dryRun {
-            for retained in chosen where !preview(retained) { hasFailed = true }
-            if try !reportOutputs(of: chosen, reader) { hasFailed = true }
-            throw Exit(hasFailed ? .someFailed : .done)
-        }
-        var jobs: [JobID] = []
-        for retained in chosen where !jobs.contains(retained.job) { jobs.append(retained.job) }
-        try JournalOwner.find(reader.path, isBrief: true).carryOut(.undo(jobs), rules: ruleset)
-        let later = try JournalReader(reader.path)
-        let results = try jobs.flatMap { try later.changes(of: $0) }
+        let results = dryRun ? nil : try undo(chosen, reader)
         for before in chosen {
-            let after = results.first {
+            let after = results?.first {
                 $0.started == before.started && $0.job == before.job && $0.number == before.number
             }
-            if !report(after ?? before, before: before) { hasFailed = true }
+            if !report(before, after: dryRun ? nil : after ?? before) { hasFailed = true }
         }
         if try !reportOutputs(of: chosen, reader) { hasFailed = true }
         throw Exit(hasFailed ? .someFailed : .done)
@@ -97,26 +76,33 @@ struct UndoCommand: ParsableCommand {
         }
         var seen: Set<JobID> = []
         for name in ids {
-            switch try JobName.find(name, in: reader) {
-            case .success(let job):
-                guard seen.insert(job.id).inserted else { continue }
-                let retained = try reader.changes(of: job.id)
-                let open = retained.filter { !$0.isUndone }
-                chosen += open
-                guard open.isEmpty else { continue }
+            guard let job = try JobName.find(name, in: reader) else {
                 hasFailed = true
-                if let undo = retained.first?.undo {
-                    Output.error.write("error: job \(job.id) was undone at \(TimeText.long(undo.time))")
-                } else {
-                    let state = job.state == .running || job.state == .pending ? " and \(job.state.sentence)" : ""
-                    Output.error.write("error: job \(job.id) has done nothing that can be undone\(state)")
-                }
-            case .failure(let problem):
-                hasFailed = true
-                problem.say()
+                continue
+            }
+            guard seen.insert(job.id).inserted else { continue }
+            let retained = try reader.changes(of: job.id)
+            let open = retained.filter { !$0.isUndone }
+            chosen += open
+            guard open.isEmpty else { continue }
+            hasFailed = true
+            if let undo = retained.first?.undo {
+                Output.error.write("error: job \(job.id) was undone at \(TimeText.long(undo.time))")
+            } else {
+                let state = job.state == .running || job.state == .pending ? " and \(job.state.sentence)" : ""
+                Output.error.write("error: job \(job.id) has done nothing that can be undone\(state)")
             }
         }
         return chosen.sorted { ($0.started, $0.job.description) > ($1.started, $1.job.description) }
+    }
+
+    /// Undoes the changes, and returns their records afterwards.
+    private func undo(_ chosen: [RecordedChanges], _ reader: JournalReader) throws -> [RecordedChanges] {
+        var jobs: [JobID] = []
+        for retained in chosen where !jobs.contains(retained.job) { jobs.append(retained.job) }
+        try JournalOwner.find(reader.path, isBrief: true).carryOut(.undo(jobs), rules: ruleset)
+        let later = try JournalReader(reader.path)
+        return try jobs.flatMap { try later.changes(of: $0) }
     }
 
     /// Returns the rules that must not receive events for the undo; without any, prints a warning.
@@ -136,42 +122,29 @@ struct UndoCommand: ParsableCommand {
 
     // MARK: Output
 
-    /// Prints what would be done; returns false if some of it cannot be undone.
-    private func preview(_ retained: RecordedChanges) -> Bool {
-        var undoing = Undoing(isDry: true)
-        return report(retained, before: retained, done: { "would \($0.wordsOfUndo)" }) {
-            undoing.undo($1, of: retained.event)
-        }
-    }
-
-    /// Prints what was done; returns false if some of it could not be undone.
-    private func report(_ after: RecordedChanges, before: RecordedChanges) -> Bool {
-        report(after, before: before, done: { "undone: \($0.words)" }) { index, _ in
-            guard let undo = after.undo else { return "it was not done" }
-            return undo.reasons[index]
-        }
-    }
-
     /// Prints each change that had not been undone before, the last one first.
     ///
     /// - Parameters:
-    ///   - retained: The changes.
     ///   - before: The changes before the undo.
-    ///   - done: Returns the text for a change that can be undone.
-    ///   - reason: Returns the reason why a change cannot be undone; nil if it can.
+    ///   - after: The same changes after it; nil to print what would be undone.
     /// - Returns: Whether all of them can be undone.
-    private func report(
-        _ retained: RecordedChanges, before: RecordedChanges, done: (FileChange) -> String,
-        reason: (Int, FileChange) -> String?
-    ) -> Bool {
+    private func report(_ before: RecordedChanges, after: RecordedChanges?) -> Bool {
+        var undoing = Undoing(isDry: true)
         var isWhole = true
-        for (index, change) in retained.changes.enumerated().reversed() {
+        for (index, change) in (after ?? before).changes.enumerated().reversed() {
             if let undo = before.undo, undo.reasons[index] == nil { continue }
-            if let reason = reason(index, change) {
+            let reason: String? =
+                if let after {
+                    after.undo.map { $0.reasons[index] } ?? "it was not done"
+                } else {
+                    undoing.undo(change, of: before.event)
+                }
+            if let reason {
                 isWhole = false
-                Output.error.write("error: job \(retained.job) cannot \(change.wordsOfUndo): \(Display.text(reason))")
+                Output.error.write("error: job \(before.job) cannot \(change.wordsOfUndo): \(Display.text(reason))")
             } else {
-                Output.standard.write("\(retained.job) \(done(change))")
+                let done = after == nil ? "would \(change.wordsOfUndo)" : "undone: \(change.words)"
+                Output.standard.write("\(before.job) \(done)")
             }
         }
         return isWhole

@@ -14,7 +14,7 @@ import Watching
 /// `alight watch`: prints file events, without rules.
 struct WatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "watch", abstract: "Print file events, without rules, until stopped.",
+        "watch", "Print file events, without rules, until stopped.",
         discussion: """
             Prints one line per event on standard output, and all messages on standard error: 'ready: watching N \
             directories' once all watches are set up. An event is printed after its path has settled. If the reader is \
@@ -23,53 +23,49 @@ struct WatchCommand: ParsableCommand {
 
               alight watch ~/Downloads
               alight watch --json --events created 'in/**/*.jpg' | jq .path
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @Argument(
-        help: ArgumentHelp(
-            "Directories, files, or quoted globs.",
-            discussion: "A directory is watched with everything below it. A file need not exist yet.",
-            valueName: "path"), completion: .file())
+        help: .value(
+            "path", "Directories, files, or quoted globs.",
+            discussion: "A directory is watched with everything below it. A file need not exist yet."),
+        completion: .file())
     var paths: [String]
 
     @Flag(help: "Print one JSON object per line, with the members that plugins receive.")
     var json = false
 
     @Option(
-        help: ArgumentHelp(
-            "The time without changes after which a path has settled, such as 0, 500ms or 2s.", valueName: "duration"))
+        help: .value("duration", "The time without changes after which a path has settled, such as 0, 500ms or 2s."))
     var settle = "100ms"
 
     @Option(
-        help: ArgumentHelp(
-            "The events to print, separated by commas.",
-            discussion: "Default: all changes of files, and the events of the watch itself, such as 'overflow'.",
-            valueName: "events"), completion: OfferedWords.list(of: EventMask.words))
+        help: .value(
+            "events", "The events to print, separated by commas.",
+            discussion: "Default: all changes of files, and the events of the watch itself, such as 'overflow'."),
+        completion: OfferedWords.list(of: EventMask.words))
     var events: String?
 
-    @Option(
-        help: ArgumentHelp("Exclude matching paths, and everything below them; may be repeated.", valueName: "glob"))
+    @Option(help: .value("glob", "Exclude matching paths, and everything below them; may be repeated."))
     var exclude: [String] = []
 
-    @Option(help: ArgumentHelp("Descend at most N directory levels below a root.", valueName: "n"))
+    @Option(help: .value("n", "Descend at most N directory levels below a root."))
     var depth: Int?
 
     @Flag(help: "Include names with a leading dot.")
     var hidden = false
 
     @Option(
-        help: ArgumentHelp("The file types to include: file, directory, symlink, other, any.", valueName: "types"),
+        help: .value("types", "The file types to include: file, directory, symlink, other, any."),
         completion: OfferedWords.list(of: FileType.allCases.map(\.rawValue) + ["any"]))
     var types = "any"
 
     @Option(
-        help: ArgumentHelp("How directories are watched: auto, inotify or poll.", valueName: "backend"),
+        help: .value("backend", "How directories are watched: auto, inotify or poll."),
         completion: .list(["auto", "inotify", "poll"]))
     var backend = "auto"
 
-    @Option(help: ArgumentHelp("The interval at which directories are polled.", valueName: "duration"))
+    @Option(help: .value("duration", "The interval at which directories are polled."))
     var poll = "10s"
 
     @Flag(help: "Print existing files first.")
@@ -87,8 +83,8 @@ struct WatchCommand: ParsableCommand {
 
     private func options() throws -> ObservationOptions {
         var options = ObservationOptions()
-        options.settle = try duration(settle, "--settle")
-        options.pollInterval = try duration(poll, "--poll")
+        options.settle = try parsed("--settle") { try DurationText.parse(settle) }
+        options.pollInterval = try parsed("--poll") { try DurationText.parse(poll) }
         guard options.pollInterval >= .milliseconds(10) else {
             throw ValidationError("'--poll \(poll)' is shorter than 10ms")
         }
@@ -106,14 +102,6 @@ struct WatchCommand: ParsableCommand {
         options.backend = backend
         options.existing = existing
         return options
-    }
-
-    private func duration(_ text: String, _ option: String) throws -> Duration {
-        do throws(TextProblem) {
-            return try DurationText.parse(text)
-        } catch {
-            throw ValidationError("\(option): \(error.message); \(error.help)")
-        }
     }
 
     private func mask(_ words: String) throws -> EventMask {
@@ -165,10 +153,7 @@ struct WatchCommand: ParsableCommand {
                 Output.standard.exit(.done)
             }
         }
-        guard isSteerable else {
-            printer.say(.noThread)
-            throw Exit(.runtimeError)
-        }
+        guard isSteerable else { throw ObservationError.noThread }
         // Not a task: the threads of its executor would wake up once a second, indefinitely.
         let reader = WorkerThread(name: "alight-events") {
             do throws(ObservationError) {
@@ -182,10 +167,7 @@ struct WatchCommand: ParsableCommand {
             }
             Output.standard.exit(.runtimeError)
         }
-        guard let reader else {
-            printer.say(.noThread)
-            throw Exit(.runtimeError)
-        }
+        guard let reader else { throw ObservationError.noThread }
         reader.detach()
         Output.standard.waitForDeparture()
         Output.standard.exit(.done)
@@ -268,8 +250,6 @@ struct EventPrinter: Sendable {
     // MARK: Standard error
 
     private let reporter = Reporter(format: .text)
-
-    init(isJSON: Bool) { self.isJSON = isJSON }
 
     func say(_ error: ObservationError) { reporter.say(error) }
 

@@ -13,12 +13,7 @@ struct ControlClient {
     let path: PathBytes
 
     /// The timeout for a whole answer, in seconds.
-    private let timeout: Int
-
-    init(_ path: PathBytes, timeout: Int = 10) {
-        self.path = path
-        self.timeout = timeout
-    }
+    var timeout = 10
 
     /// A reason why a request failed.
     struct Problem: Error {

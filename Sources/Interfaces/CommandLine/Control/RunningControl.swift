@@ -3,6 +3,7 @@ import ControlAPI
 import CoreMetrics
 import Dashboard
 import FileEvents
+import Foundation
 import Glibc
 import JSON
 import Pipeline
@@ -84,14 +85,6 @@ struct RunningControl {
 
     private static func socket(_ setting: Setting<PathBytes?>?, _ reporter: Reporter) throws -> ControlSocket? {
         guard let usual = setting?.value else { return nil }
-        // A socket named with `--control` is for this instance alone and is required; other settings may be shared.
-        if setting?.origin == .flag("--control") {
-            do throws(ControlProblem) {
-                return try ControlSocket(at: usual)
-            } catch {
-                throw reporter.failure(error)
-            }
-        }
         func withoutIt(_ problem: ControlProblem) -> ControlSocket? {
             reporter.say(
                 .warning, "\(Display.text(problem.message)); without it there is no 'alight status'",
@@ -101,6 +94,8 @@ struct RunningControl {
         do throws(ControlProblem) {
             return try ControlSocket(at: usual)
         } catch {
+            // A socket named with `--control` is for this instance alone and is required; other settings may be shared.
+            if setting?.origin == .flag("--control") { throw reporter.failure(error) }
             guard error.isTaken else { return withoutIt(error) }
         }
         // Removes the sockets of instances that were killed.
@@ -169,27 +164,25 @@ final class RunningMetrics: Sendable {
     /// - Parameter status: The current status.
     /// - Returns: All metrics in the text format of Prometheus.
     func text(_ status: RunningStatus) -> String {
-        set("alight_build_info", [("version", Version.number), ("commit", Version.commit ?? "")], 1)
+        set("alight_build_info", 1, [("version", Version.number), ("commit", Version.commit ?? "")])
         set("alight_degraded", status.reasons.isEmpty ? 0 : 1)
         set("alight_paused", status.engine.pauses.all ? 1 : 0)
-        set("alight_settling_paths", Double(status.engine.settling))
+        set("alight_settling_paths", status.engine.settling)
         let queue = status.engine.queue
         for (state, jobs) in [("pending", queue.pending), ("running", queue.running), ("failed", status.failed.count)] {
-            set("alight_queue_jobs", [("state", state)], Double(jobs))
+            set("alight_queue_jobs", jobs, [("state", state)])
         }
-        set("alight_watches", Double(status.watching.watches))
-        set("alight_watches_limit", Double(status.watching.limit))
+        set("alight_watches", status.watching.watches)
+        set("alight_watches_limit", status.watching.limit)
         for means in [WatchStatus.Means.inotify, .polling, .missing] {
             let roots = status.watching.roots.count { $0.means == means }
-            set("alight_roots", [("backend", means.rawValue)], Double(roots))
+            set("alight_roots", roots, [("backend", means.rawValue)])
         }
-        set("alight_journal_bytes", Double(status.journal.size))
+        set("alight_journal_bytes", Int(status.journal.size))
         return registry.text() + process
     }
 
-    private func set(_ name: String, _ value: Double) { set(name, [], value) }
-
-    private func set(_ name: String, _ labels: [(String, String)], _ value: Double) {
+    private func set(_ name: String, _ value: Int, _ labels: [(String, String)] = []) {
         Meter(label: name, dimensions: labels, factory: registry).set(value)
     }
 
@@ -228,12 +221,8 @@ final class RunningMetrics: Sendable {
 private enum ProcessFiles {
     /// The number of resident pages.
     static var resident: Int? {
-        guard let file = fopen("/proc/self/statm", "re") else { return nil }
-        defer { fclose(file) }
-        var line = [CChar](repeating: 0, count: 128)
-        guard fgets(&line, Int32(line.count), file) != nil else { return nil }
-        let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return text.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+        let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
+        return text?.split(separator: " ").dropFirst().first.flatMap { Int($0) }
     }
 
     /// Returns the number of entries of a directory.

@@ -1,5 +1,6 @@
 import CAlightLinux
 import ControlAPI
+import Foundation
 import Glibc
 import Globbing
 import JSON
@@ -72,16 +73,11 @@ extension RunningOperations {
 
     func job(_ id: String) throws(APIError) -> JSONValue { .object(try details(id).object) }
 
-    private static func id(_ text: String) throws(APIError) -> JobID {
+    private func details(_ text: String) throws(APIError) -> JobDetails {
         let id = JobID(text.uppercased())
         guard id.isWellFormed else {
             throw APIError(404, "invalid job id '\(text)'", help: "/v1/jobs lists the ids of all jobs")
         }
-        return id
-    }
-
-    private func details(_ text: String) throws(APIError) -> JobDetails {
-        let id = try Self.id(text)
         let reader = try reader()
         guard let details = try Self.said({ () throws(StorageError) in try reader.details(of: id) }) else {
             throw APIError(404, "there is no job '\(id)'", help: "/v1/jobs lists the ids of all jobs")
@@ -99,8 +95,7 @@ extension RunningOperations {
                 help: "'alight apply' runs its rule for the file, and discarding removes the job")
         }
         carryOut(.retry([job.job.id]))
-        let now = try details(id)
-        return ["job": .object(now.object)]
+        return ["job": try self.job(id)]
     }
 
     func discard(_ id: String) throws(APIError) -> JSONValue {
@@ -130,7 +125,7 @@ extension RunningOperations {
         let rule = engine.status(at: .now).ruleset.rule(named: job.rule)
         let descriptor = Self.open(path, below: rule?.root(taking: path) ?? "/")
         guard descriptor >= 0 else { throw gone }
-        defer { close(descriptor) }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         var status = stat()
         // Nor is a file with several hard links served: the path may be a second name of some other file.
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else {
@@ -139,16 +134,7 @@ extension RunningOperations {
         let none = APIError(
             415, "'\(path)' is not an image of at most 10 MiB", help: "only png, jpeg, gif and webp are shown")
         guard status.st_size <= Self.mostPicture else { throw none }
-        var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
-        var filled = 0
-        while filled < bytes.count {
-            let count = bytes.withUnsafeMutableBytes {
-                read(descriptor, $0.baseAddress.map { $0 + filled }, $0.count - filled)
-            }
-            guard count > 0 else { break }
-            filled += count
-        }
-        bytes.removeLast(bytes.count - filled)
+        let bytes = Array((try? file.read(upToCount: Int(status.st_size))) ?? Data())
         guard let type = Self.pictureType(bytes) else { throw none }
         return (bytes, type)
     }
@@ -164,8 +150,8 @@ extension RunningOperations {
     private static func pictureType(_ bytes: [UInt8]) -> String? {
         if bytes.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) { return "image/png" }
         if bytes.starts(with: [0xFF, 0xD8, 0xFF]) { return "image/jpeg" }
-        if bytes.starts(with: Array("GIF87a".utf8)) || bytes.starts(with: Array("GIF89a".utf8)) { return "image/gif" }
-        let isRIFF = bytes.starts(with: Array("RIFF".utf8)) && bytes.dropFirst(8).starts(with: Array("WEBP".utf8))
+        if bytes.starts(with: "GIF87a".utf8) || bytes.starts(with: "GIF89a".utf8) { return "image/gif" }
+        let isRIFF = bytes.starts(with: "RIFF".utf8) && bytes.dropFirst(8).starts(with: "WEBP".utf8)
         return isRIFF ? "image/webp" : nil
     }
 }

@@ -15,10 +15,10 @@ final class RunningOperations: Operations {
     let journal: PathBytes?
     private let reloading: RuleReloading?
     private let started: (wall: Timestamp, instant: ContinuousClock.Instant)
-    private let retained = Mutex(Kept())
+    private let cache = Mutex(Cache())
 
     /// State that is reused between requests.
-    private struct Kept {
+    private struct Cache {
         var reader: JournalReader?
         var watching: WatchStatus?
         /// The failed jobs, the number of jobs that had failed since the start, and the time until which this may be
@@ -91,19 +91,19 @@ final class RunningOperations: Operations {
     /// Returns the status of the watching; nil if the watcher does not answer in time.
     private func survey() -> WatchStatus? {
         guard let watching = engine.survey(within: Self.surveyTimeout) else { return nil }
-        retained.withLock { $0.watching = watching }
+        cache.withLock { $0.watching = watching }
         return watching
     }
 
-    private var lastWatching: WatchStatus { retained.withLock { $0.watching } ?? WatchStatus() }
+    private var lastWatching: WatchStatus { cache.withLock { $0.watching } ?? WatchStatus() }
 
     /// The size of the journal's files in bytes.
     private var journalSize: Int64 {
         guard let journal else { return 0 }
         return ["", "-wal"].reduce(0) { size, suffix in
             var file = stat()
-            let name = PathBytes(journal.bytes + Array(suffix.utf8))
-            return name.withCString { stat($0, &file) } == 0 ? size + Int64(file.st_size) : size
+            let path = PathBytes(journal.bytes + suffix.utf8)
+            return path.withCString { stat($0, &file) } == 0 ? size + Int64(file.st_size) : size
         }
     }
 
@@ -124,14 +124,18 @@ final class RunningOperations: Operations {
 
     /// Returns the failed jobs of the journal; those since the start if it cannot be read or is in memory.
     private func failed(_ status: EngineStatus, at now: ContinuousClock.Instant) -> FailedJobs {
-        if let failed = retained.withLock({ $0.failed }), failed.until > now, failed.made == status.counts.failed {
+        if let failed = cache.withLock({ $0.failed }), failed.until > now, failed.made == status.counts.failed {
             return failed.jobs
         }
         guard let reader = try? reader(), let counts = try? reader.failedCounts(),
             let last = try? reader.lastFailed(Self.failures)
-        else { return FailedJobs(counts: status.rules.mapValues(\.failed), last: status.failures.map(\.failure)) }
-        let jobs = FailedJobs(counts: counts, last: last.map(\.failure))
-        retained.withLock { $0.failed = (jobs, status.counts.failed, now + Self.failedAge) }
+        else {
+            let last: [JSONValue] = status.failures.map { .failure($0.job, $0.rule, $0.time, $0.path, $0.message) }
+            return FailedJobs(counts: status.rules.mapValues(\.failed), last: last)
+        }
+        let failures: [JSONValue] = last.map { .failure($0.id, $0.rule, $0.time, $0.path, $0.message ?? "") }
+        let jobs = FailedJobs(counts: counts, last: failures)
+        cache.withLock { $0.failed = (jobs, status.counts.failed, now + Self.failedAge) }
         return jobs
     }
 
@@ -143,9 +147,9 @@ final class RunningOperations: Operations {
             throw APIError(
                 503, "the journal is in memory, and cannot be queried", help: "run Alight without '--journal :memory:'")
         }
-        if let reader = retained.withLock({ $0.reader }) { return reader }
+        if let reader = cache.withLock({ $0.reader }) { return reader }
         let reader = try Self.said { () throws(StorageError) in try JournalReader(journal, isOwn: true) }
-        retained.withLock { $0.reader = reader }
+        cache.withLock { $0.reader = reader }
         return reader
     }
 
@@ -198,14 +202,13 @@ final class RunningOperations: Operations {
         }
         waitUntil { engine.status(at: .now).pauses == wanted }
         let after = engine.status(at: .now)
-        let pauses = after.pauses
         if let fault = after.journalFault {
-            let done = isPause ? "it is paused" : "it is resumed"
+            let done = "it is \(isPause ? "paused" : "resumed")"
             throw APIError(
                 503, "\(done), but this cannot be written to the journal, and may be lost when Alight exits: \(fault)",
                 help: fault.help)
         }
-        return ["paused": .bool(pauses.all), "paused_rules": pauses.names]
+        return ["paused": .bool(after.pauses.all), "paused_rules": after.pauses.names]
     }
 
     private static func check(_ rule: String, in status: EngineStatus) throws(APIError) {
@@ -244,7 +247,7 @@ final class RunningOperations: Operations {
         let isDone = Mutex(false)
         engine.carryOut(command) { isDone.withLock { $0 = true } }
         waitUntil(within: limit) { isDone.withLock { $0 } }
-        retained.withLock { $0.failed = nil }
+        cache.withLock { $0.failed = nil }
         return isDone.withLock { $0 }
     }
 }

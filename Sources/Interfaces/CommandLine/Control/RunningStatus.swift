@@ -28,7 +28,9 @@ struct RunningStatus {
             "degraded": .bool(!reasons.isEmpty), "reasons": .strings(reasons),
             "paused": .bool(engine.pauses.all), "paused_rules": engine.pauses.names,
             "disabled_rules": .array(engine.ruleset.disabled.map { .string($0.name) }),
-            "journal": journalObject, "roots": .array(watching.roots.map { engine.object($0) }),
+            "journal": .members(
+                ["path": .null, "fault": .text(engine.journalFault?.description), "size": .integer(journal.size)],
+                paths: ["path": journal.path]), "roots": .array(watching.roots.map { engine.object($0) }),
             "watches": ["used": .count(watching.watches), "limit": .count(watching.limit)],
             "overflows": .count(engine.overflows), "last_rescan": engine.rescanObject,
             "queue": [
@@ -42,12 +44,6 @@ struct RunningStatus {
             "slots": engine.slotsObject(at: .now, wall: DiskProbe.now()),
             "running": engine.runningObjects, "failures": .array(failed.last),
         ]
-    }
-
-    private var journalObject: JSONValue {
-        .members(
-            ["path": .null, "fault": .text(engine.journalFault?.description), "size": .integer(journal.size)],
-            paths: ["path": journal.path])
     }
 
     private static func rounded(_ rate: Double) -> Double { (rate * 100).rounded() / 100 }
@@ -192,18 +188,11 @@ extension EngineStatus.EndedJob {
             "outcome": .string(outcome), "message": .text(message.isEmpty ? nil : message),
         ]
     }
-
-    /// The JSON object for the list of recent failures.
-    var failure: JSONValue { .failure(job, rule, time, path, message) }
-}
-
-extension JobEntry {
-    /// The JSON object for the list of recent failures.
-    var failure: JSONValue { .failure(id, rule, time, path, message ?? "") }
 }
 
 extension JSONValue {
-    fileprivate static func failure(
+    /// Returns the object of a failed job, for the list of recent failures.
+    static func failure(
         _ job: JobID, _ rule: String, _ time: Timestamp, _ path: PathBytes, _ message: String
     ) -> JSONValue {
         .members(

@@ -17,18 +17,14 @@ extension Explanation {
             return ("link", message, nil)
         case .type(let type):
             let types = FileType.allCases.filter(rule.types.contains).map(\.rawValue).joined(separator: ", ")
-            return (
-                "type", "it is \(PathExplanation.noun(type)), and the types of the rule are \(types)",
-                "add '\(type == .other ? "any" : type.rawValue)' to 'types'"
-            )
+            let message = "it is \(PathExplanation.noun(type)), and the types of the rule are \(types)"
+            return ("type", message, "add '\(type == .other ? "any" : type.rawValue)' to 'types'")
         case .unreadable(let errno):
             return ("unreadable", "it cannot be accessed: \(String(cString: strerror(errno)))", nil)
         case .noEvents:
             let words = EventSpelling.words(of: rule.events).joined(separator: ", ")
-            return (
-                "events", "the rule receives only events of the watch itself: \(words)",
-                "add 'created' or another to 'events'"
-            )
+            let message = "the rule receives only events of the watch itself: \(words)"
+            return ("events", message, "add 'created' or another to 'events'")
         case .rootMissing(let root):
             let consequence =
                 switch rule.missing {
@@ -38,11 +34,9 @@ extension Explanation {
                 }
             return ("root_missing", "the root \(Display.quoted(root)) does not exist; \(consequence)", nil)
         case .rootNotDirectory(let root, let type):
-            return (
-                "root_not_a_directory",
-                "the root \(Display.quoted(root)) is \(PathExplanation.noun(type)), so 'alight run' would fail",
-                "name a directory before the first wildcard of 'path'"
-            )
+            let noun = PathExplanation.noun(type)
+            let message = "the root \(Display.quoted(root)) is \(noun), so 'alight run' would fail"
+            return ("root_not_a_directory", message, "name a directory before the first wildcard of 'path'")
         case .disabled: return ("disabled", "the rule is disabled", "set 'enabled: true'")
         case .event(let word):
             let words = EventSpelling.words(of: rule.events).joined(separator: ", ")
@@ -56,19 +50,17 @@ extension Explanation {
     private func words(for refusal: PathFilter.Refusal) -> (code: String, message: String, help: String?) {
         let glob = "'\(Display.text(refusal.glob.pattern))'"
         switch refusal.reason {
-        case .outside where rule.roots.contains(path): return ("outside", "it is the root itself", nil)
         case .outside:
             let roots = rule.roots.map(Display.quoted).joined(separator: " and of ")
-            return ("outside", "it is outside of \(roots)", nil)
+            return ("outside", rule.roots.contains(path) ? "it is the root itself" : "it is outside of \(roots)", nil)
         case .above where type != .directory: return ("above", "\(glob) matches only paths further down", nil)
         case .above: return ("above", "it is a directory above the paths that \(glob) matches", nil)
         case .glob where type == .directory && rule.reaches(below: path):
             return ("glob", "it is a directory above the paths that \(glob) matches", nil)
         case .glob(let part): return ("glob", "\(glob) differs at '\(Display.text(part))'", nil)
         case .hidden(let part):
-            return (
-                "hidden", "'\(Display.text(part))' has a leading dot, which wildcards don't match", "set 'hidden: true'"
-            )
+            let message = "'\(Display.text(part))' has a leading dot, which wildcards don't match"
+            return ("hidden", message, "set 'hidden: true'")
         case .depth(let levels, let limit):
             let directories = levels == 1 ? "1 directory" : "\(levels) directories"
             return ("depth", "it is \(directories) below the root, and 'depth' is \(limit)", nil)

@@ -54,22 +54,22 @@ extension PathExplanation {
         facts.append("watched: \(shared ?? explanation.watching)")
         facts.append("events: \(EventSpelling.words(of: rule.events).joined(separator: ", "))")
         facts.append("settled: \(explanation.settling)")
-        for finding in explanation.findings { facts.append("where: \(Display.text(finding))") }
+        facts += explanation.findings.map { "where: \(Display.text($0))" }
         if let reason = explanation.unknownCondition {
             facts.append("'where' cannot be evaluated: \(Display.text(reason))")
         }
         if rule.existing == .ignore { facts.append("ignores existing files at the start ('existing: ignore')") }
         facts += rule.runningWords
-        for hold in explanation.holds { facts.append("now: \(hold.words(of: explanation.path))") }
-        for reason in entry.waitReasons { facts.append(reason.line(now: now)) }
+        facts += explanation.holds.map { "now: \($0.words(of: explanation.path))" }
+        facts += entry.waitReasons.map { $0.line(now: now) }
         if let next = entry.next { facts.append("event: \(next.words)") }
         if let question = entry.question { facts += question.lines(verb: "would ask first") }
-        for (number, step) in entry.steps.enumerated() {
-            let count = entry.steps.count
-            let verb = count == 1 ? "would run" : "would run, \(number + 1) of \(count)"
-            for plan in step.plans { facts += plan.lines(verb: verb) }
-        }
+        let count = entry.steps.count
         return facts
+            + entry.steps.enumerated().flatMap { number, step in
+                let verb = count == 1 ? "would run" : "would run, \(number + 1) of \(count)"
+                return step.plans.flatMap { $0.lines(verb: verb) }
+            }
     }
 
     static func noun(_ type: FileType) -> String {
@@ -140,18 +140,16 @@ extension ActionPlan {
         case .program(let program):
             lines = ["\(verb), \(program.isShell ? "with" : "without") a shell: \(text)"]
             if program.isShell, let event = events.first { lines += Self.variables(of: event) }
-            for (name, value) in program.environment { lines.append("  env: \(name)=\(ShellWord.quoted(value))") }
+            lines += program.environment.map { "  env: \($0.name)=\(ShellWord.quoted($0.value))" }
             if program.isServed { lines.append("  by a process that serves further requests") }
             if let directory = program.directory { lines.append("  in the directory \(Display.path(directory))") }
-            lines += program.confinement.words.map { "  \($0)" }
-            lines += unreadable(by: program.confinement.user).map { "  \($0)" }
+            lines += confinementWords.map { "  \($0)" }
         }
-        for (placeholder, value) in values {
+        lines += values.map { placeholder, value in
             if case .stepOutput(let step, _) = placeholder, value == Array("${\(placeholder.word)}".utf8) {
-                lines.append("  ${\(placeholder.word)} is known after step \(step + 1) has run")
-                continue
+                return "  ${\(placeholder.word)} is known after step \(step + 1) has run"
             }
-            lines.append("  ${\(Display.text(placeholder.word))} is \(ShellWord.quoted(value))")
+            return "  ${\(Display.text(placeholder.word))} is \(ShellWord.quoted(value))"
         }
         if events.count > 1 {
             lines.append("  together for \(events.map { Display.path($0.path) }.joined(separator: ", "))")
@@ -176,24 +174,18 @@ extension ActionPlan {
 extension PathRecord {
     /// Returns lines for the pending and the finished jobs.
     fileprivate func lines(now: Timestamp) -> [String] {
-        let pending = open.map { job in
+        let lines = open.map { job in
             var line = "\(job.state.rawValue): \(job.hasJob ? "\(job.id) " : "")\(Display.text(job.event))"
             if job.attempt > 0 { line += ", attempt \(job.attempt)" }
             if job.state == .pending, let due = job.due { line += ", due \(TimeText.short(due, now: now))" }
-            return line + job.reason
+            return line
         }
         let ran = ended.map { job in
             "ran: \(job.id) \(Display.text(job.event)), \(TimeText.short(job.time, now: now)): \(job.state.rawValue)"
-                + job.reason
         }
-        return pending + ran
-    }
-}
-
-extension JobEntry {
-    fileprivate var reason: String {
-        guard let message, !message.isEmpty else { return "" }
-        return ": \(Display.text(message))"
+        return zip(lines + ran, open + ended).map { line, job in
+            job.message.map { $0.isEmpty ? line : "\(line): \(Display.text($0))" } ?? line
+        }
     }
 }
 

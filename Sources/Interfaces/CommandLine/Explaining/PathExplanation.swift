@@ -55,44 +55,38 @@ struct PathExplanation {
     /// Inspects the disk and the journal.
     ///
     /// - Throws: A `StorageError` when the journal cannot be read.
-    init(_ path: PathBytes, rules: [Rule], _ hostEnvironment: Environment) throws(StorageError) {
+    init(_ path: PathBytes, rules: [Rule], _ environment: Environment) throws(StorageError) {
         self.path = path
         now = DiskProbe.now()
         inspected = DiskProbe.inspect(at: path)
-        coverage = Coverage(
-            of: Self.alias(of: path, below: hostEnvironment.ruleset.roots) ?? path, hostEnvironment.ruleset)
+        coverage = Coverage(of: Self.alias(of: path, below: environment.ruleset.roots) ?? path, environment.ruleset)
         let inspection = Self.inspection(of: path, inspected, rules, now)
         var entries: [OfRule] = rules.map { rule in
-            let alias = Self.alias(of: path, below: rule.roots)
-            return OfRule(
-                explanation: Explanation(
-                    rule, isEnabled: !hostEnvironment.isDisabled(rule.name), path: alias ?? path, inspection: inspection
-                ),
-                alias: alias)
+            let (alias, isEnabled) = (Self.alias(of: path, below: rule.roots), !environment.isDisabled(rule.name))
+            let explanation = Explanation(rule, isEnabled: isEnabled, path: alias ?? path, inspection: inspection)
+            return OfRule(explanation: explanation, alias: alias)
         }
-        if let journal = hostEnvironment.journal {
+        if let journal = environment.journal {
             for (reportedPath, indices) in Dictionary(grouping: entries.indices, by: { entries[$0].reportedPath }) {
                 let names = indices.map { entries[$0].explanation.rule.name }
                 let records = try journal.records(of: reportedPath, rules: names, limit: Self.history)
-                let due = DueEntries.ofInstance(
-                    journal.path, JournalQuery(states: [.pending], paths: .inside(reportedPath)))
-                for index in indices {
-                    let name = entries[index].explanation.rule.name
-                    var record = records[name] ?? PathRecord()
-                    record.open += due.filter { $0.path == reportedPath && $0.rule == name }
-                    entries[index].record = record
+                let query = JournalQuery(states: [.pending], paths: .inside(reportedPath))
+                let due = DueEntries.ofInstance(journal.path, query).filter { $0.path == reportedPath }
+                for (index, name) in zip(indices, names) {
+                    entries[index].record = records[name] ?? PathRecord()
+                    entries[index].record.open += due.filter { $0.rule == name }
                 }
             }
         }
-        for index in entries.indices where entries[index].explanation.polling == nil {
-            // A root is polled for all of its rules if one of them sets that.
-            guard case .taken(let location) = entries[index].explanation.verdict else { continue }
-            entries[index].explanation.polling = coverage.roots.first { $0.path == location.root }?.polling
-        }
-        let pauses = try hostEnvironment.journal?.pauses() ?? Pauses()
+        let pauses = try environment.journal?.pauses() ?? Pauses()
         for index in entries.indices {
+            // A root is polled for all of its rules if one of them sets that.
+            if case .taken(let location) = entries[index].explanation.verdict {
+                let root = coverage.roots.first { $0.path == location.root }
+                entries[index].explanation.polling = entries[index].explanation.polling ?? root?.polling
+            }
             let isPaused = pauses.hold(entries[index].explanation.rule.name)
-            entries[index].lookAhead(hostEnvironment, isPaused: isPaused, now)
+            entries[index].lookAhead(environment, isPaused: isPaused, now)
         }
         self.rules = entries
     }
@@ -151,43 +145,38 @@ extension PathExplanation.OfRule {
     }
 
     /// Determines the next event, the reasons to wait, and the plans of the actions.
-    fileprivate mutating func lookAhead(
-        _ hostEnvironment: PathExplanation.Environment, isPaused: Bool, _ now: Timestamp
-    ) {
+    fileprivate mutating func lookAhead(_ environment: PathExplanation.Environment, isPaused: Bool, _ now: Timestamp) {
         guard case .taken(let location) = explanation.verdict else { return }
         let rule = explanation.rule
         var snapshot: Snapshot?
         if case .present(let present) = DiskProbe.inspect(at: reportedPath) { snapshot = present }
         let next = NextEvent(
-            hostEnvironment.choice, rule, location, path: reportedPath, inspected: snapshot, isKnown: record.isKnown,
-            now: now)
+            environment.choice, rule, root: location.root, path: reportedPath, inspected: snapshot,
+            isKnown: record.isKnown, now: now)
         self.next = next
         let event = next.event
         guard rule.events.takes(event.kind, changed: event.changed) else {
-            explanation.verdict = .left(.event(hostEnvironment.choice?.word ?? event.kind.rawValue))
+            explanation.verdict = .left(.event(environment.choice?.word ?? event.kind.rawValue))
             return
         }
-        if let index = hostEnvironment.ruleset.index(of: rule.name),
-            let stopper = hostEnvironment.ruleset.stopper(
-                of: event, to: index, reading: { ConditionInput.Content(of: $0) })
-        {
-            explanation.verdict = .left(.stopped(by: stopper.name))
-            return
+        let ruleset = environment.ruleset
+        let stopper = ruleset.index(of: rule.name).flatMap { index in
+            ruleset.stopper(of: event, to: index, reading: { ConditionInput.Content(of: $0) })
         }
-        waitReasons =
-            (isPaused ? [.paused] : []) + WaitReason.all(rule, event, record, among: hostEnvironment.ruleset, now: now)
-        if let slots = hostEnvironment.slots?.reason(of: rule) { waitReasons.append(slots) }
-        plan(rule, event, hostEnvironment, now)
+        if let stopper { return explanation.verdict = .left(.stopped(by: stopper.name)) }
+        waitReasons = (isPaused ? [.paused] : []) + WaitReason.all(rule, event, record, among: ruleset, now: now)
+        if let slots = environment.slots?.reason(of: rule) { waitReasons.append(slots) }
+        plan(rule, event, environment, now)
     }
 
     private mutating func plan(
-        _ rule: Rule, _ event: FileEvent, _ hostEnvironment: PathExplanation.Environment, _ now: Timestamp
+        _ rule: Rule, _ event: FileEvent, _ environment: PathExplanation.Environment, _ now: Timestamp
     ) {
-        let runner = hostEnvironment.runner
+        let runner = environment.runner
         var job = Job(id: record.open.last(where: \.hasJob)?.id ?? JobID(now: now), rule: rule.name, event: event)
         job.attempt = (record.open.last?.attempt ?? 0) + 1
         var jobs = [job]
-        for member in rule.members(with: event.path, among: hostEnvironment.ruleset) where member != event.path {
+        for member in rule.members(with: event.path, among: environment.ruleset) where member != event.path {
             guard case .present(let snapshot) = DiskProbe.inspect(at: member) else { continue }
             var other = job
             other.id = JobID(now: now)
@@ -211,10 +200,9 @@ extension PathExplanation.OfRule {
             let plans = runner.plan(action, invocations)
             steps.append((action, plans))
             for index in invocations.indices {
-                let plan = plans.first { $0.events.contains(invocations[index].job.event) }
-                let outcome = Outcome(.succeeded, code: "would-run", outputs: plan?.outputs ?? [])
-                invocations[index].steps.append(outcome)
-                invocations[index].stepOutputs.append(outcome.outputs)
+                let outputs = plans.first { $0.events.contains(invocations[index].job.event) }?.outputs ?? []
+                invocations[index].steps.append(Outcome(.succeeded, code: DryRun.code, outputs: outputs))
+                invocations[index].stepOutputs.append(outputs)
             }
         }
     }

@@ -26,18 +26,16 @@ struct WaitReason {
         _ rule: Rule, _ event: FileEvent, _ record: PathRecord, among ruleset: Ruleset, now: Timestamp
     ) -> [WaitReason] {
         let isOfFile = event.kind != .deleted && !event.kind.isRaw
-        let found = [
+        return [
             window(rule, now), busy(rule, record), cooldown(rule, record, now),
             isOfFile ? readiness(rule, event, now) : nil, isOfFile ? group(rule, event, ruleset) : nil,
-        ]
-        return found.compactMap(\.self)
+        ].compactMap(\.self)
     }
 
     private static func window(_ rule: Rule, _ now: Timestamp) -> WaitReason? {
         guard let window = rule.window, !window.isOpen(at: now, .system) else { return nil }
-        return WaitReason(
-            cause: Waiting.Cause.window.rawValue, message: "its window is closed",
-            until: window.opening(after: now, .system))
+        let opening = window.opening(after: now, .system)
+        return WaitReason(cause: Waiting.Cause.window.rawValue, message: "its window is closed", until: opening)
     }
 
     private static func busy(_ rule: Rule, _ record: PathRecord) -> WaitReason? {
@@ -61,14 +59,12 @@ struct WaitReason {
     }
 
     private static func readiness(_ rule: Rule, _ event: FileEvent, _ now: Timestamp) -> WaitReason? {
-        guard let ready = rule.ready, case .present(let snapshot) = DiskProbe.inspect(at: event.path) else {
-            return nil
-        }
-        let found = ready.waiting(event.path, snapshot, now: now) { DiskProbe.inspect(at: $0) != .absent }
-        guard let found else { return nil }
-        return WaitReason(
-            cause: found.waiting.cause.rawValue, message: found.waiting.message,
-            until: found.pause.map { now.advanced(by: $0) })
+        guard let ready = rule.ready, case .present(let snapshot) = DiskProbe.inspect(at: event.path),
+            let found = ready.waiting(
+                event.path, snapshot, now: now, isThere: { DiskProbe.inspect(at: $0) != .absent })
+        else { return nil }
+        let (waiting, end) = (found.waiting, found.pause.map { now.advanced(by: $0) })
+        return WaitReason(cause: waiting.cause.rawValue, message: waiting.message, until: end)
     }
 
     private static func group(_ rule: Rule, _ event: FileEvent, _ ruleset: Ruleset) -> WaitReason? {
@@ -117,7 +113,7 @@ struct RunningSlots {
     /// - Returns: Nil if no instance answers, or if a slot is free.
     init?(_ settings: Configuration) {
         guard case .file(let journal)? = settings.journal?.value, let socket = DiskStore.control(of: journal),
-            let status = try? ControlClient(socket, timeout: 2).ask("GET", "/v1/status").object,
+            let status = try? ControlClient(path: socket, timeout: 2).ask("GET", "/v1/status").object,
             let slots = status["slots"]?.object, let taken = slots["used"]?.double, let limit = slots["limit"]?.double,
             taken >= limit
         else { return nil }
@@ -162,7 +158,7 @@ enum DueEntries {
     /// Returns the due paths of a query; empty if no instance uses the journal, or if it does not answer.
     static func ofInstance(_ journal: PathBytes, _ query: JournalQuery) -> [JobEntry] {
         guard query.states.isEmpty || query.states.contains(.pending), let socket = DiskStore.control(of: journal),
-            let answer = try? ControlClient(socket, timeout: 2).ask("GET", target(query))
+            let answer = try? ControlClient(path: socket, timeout: 2).ask("GET", target(query))
         else { return [] }
         return PeerObject(answer.object).objects("jobs").compactMap { entry($0, query) }
     }
@@ -184,13 +180,11 @@ enum DueEntries {
 
     private static func entry(_ job: PeerObject, _ query: JournalQuery) -> JobEntry? {
         guard job["id"] == nil, let path = job.path, query.takes(path), let rule = job["rule"]?.string,
-            let event = EventKind(rawValue: job.text("event")), var created = job.time("created")
+            let event = EventKind(rawValue: job.text("event")),
+            let created = try? TimeText.parse(job.text("created"), now: DiskProbe.now()),
+            created >= query.since ?? created
         else { return nil }
-        let fraction = job.text("created").dropFirst(20).prefix(9).filter(\.isNumber)
-        created.nanoseconds = UInt32(fraction + String(repeating: "0", count: 9 - fraction.count)) ?? 0
-        guard created >= query.since ?? created else { return nil }
-        return JobEntry(
-            due: path, rule: rule, event: event, since: created, until: job.time("due"),
-            message: job["message"]?.string)
+        let (due, message) = (job.time("due"), job["message"]?.string)
+        return JobEntry(due: path, rule: rule, event: event, since: created, until: due, message: message)
     }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import ControlAPI
 import FileObserving
+import Globbing
 import JSON
 import Pipeline
 import Rules
@@ -44,11 +45,34 @@ enum ExitStatus: Int32 {
     }
 }
 
+extension ArgumentHelp {
+    /// Returns the help of an option or argument with a name for its value.
+    static func value(_ name: String, _ abstract: String, discussion: String? = nil) -> ArgumentHelp {
+        ArgumentHelp(abstract, discussion: discussion, valueName: name)
+    }
+}
+
+extension CommandConfiguration {
+    /// Creates the configuration of a command, whose help ends with its exit statuses.
+    init(
+        _ name: String, _ abstract: String, exits: [ExitStatus] = [.done, .runtimeError, .usage],
+        discussion: String? = nil, subcommands: [any ParsableCommand.Type] = [],
+        defaultSubcommand: (any ParsableCommand.Type)? = nil
+    ) {
+        self.init(
+            commandName: name, abstract: abstract,
+            discussion: (discussion.map { "\($0)\n\n" } ?? "") + ExitStatus.table(of: exits),
+            subcommands: subcommands, defaultSubcommand: defaultSubcommand)
+    }
+}
+
 extension HandlerProblem {
     /// The message and the help of an error that ends a command; nil for any other error.
     init?(_ error: any Error) {
         switch error {
         case let problem as HandlerProblem: self = problem
+        case let problem as TextProblem: self.init(message: problem.message, help: problem.help)
+        case let problem as GlobError: self.init(message: problem.message, help: problem.help)
         case let problem as ControlClient.Problem: self.init(message: problem.message, help: problem.help)
         case let problem as ControlProblem: self.init(message: problem.message, help: problem.help)
         case let error as StorageError: self.init(message: error.description, help: error.help)
@@ -69,6 +93,18 @@ extension HandlerProblem {
     func say(_ title: String = "") { Output.error.write(line(title)) }
 }
 
+/// Returns the parsed value of an option.
+///
+/// - Throws: `ValidationError` with the name of the option, if it is invalid.
+func parsed<Value>(_ option: String, _ parse: () throws -> Value) throws -> Value {
+    do {
+        return try parse()
+    } catch {
+        guard let problem = HandlerProblem(error) else { throw error }
+        throw ValidationError("\(option): \(Display.text(problem.message)); \(problem.help ?? "")")
+    }
+}
+
 /// Exits the program with a status; all messages have already been printed.
 struct Exit: Error {
     var status: ExitStatus
@@ -82,15 +118,13 @@ struct Exit: Error {
 
     /// Prints an error that a command throws, unless it is an exit itself; nil for any other error.
     init?(_ error: any Error) {
-        switch error {
-        case let exit as Exit: self = exit
-        case let problem as JobName.Problem:
+        if let exit = error as? Exit {
+            self = exit
+        } else if let problem = HandlerProblem(error) {
             problem.say()
             self.init(.runtimeError)
-        default:
-            guard let problem = HandlerProblem(error) else { return nil }
-            problem.say()
-            self.init(.runtimeError)
+        } else {
+            return nil
         }
     }
 }

@@ -88,25 +88,27 @@ enum TerminalText {
     static func end(_ text: String, _ width: Int) -> String {
         guard columns(text) > width else { return text }
         guard width > 0 else { return "" }
-        return "…" + String(retained(text.unicodeScalars.reversed(), width - 1).unicodeScalars.reversed())
+        let end = retained(text.unicodeScalars.reversed(), width - 1).unicodeScalars
+        return "…" + String(String.UnicodeScalarView(end.reversed()))
+    }
+
+    /// Returns the start of a line that fits the width; color sequences do not count.
+    static func cut(_ line: String, _ width: Int) -> String {
+        let start = retained(line.unicodeScalars, width)
+        return start.utf8.count < line.utf8.count ? start + "\u{1B}[0m" : line
     }
 
     private static func retained(_ scalars: some Sequence<Unicode.Scalar>, _ width: Int) -> String {
         var retained = String.UnicodeScalarView()
         var taken = 0
+        var isEscape = false
         for scalar in scalars {
-            taken += DiagnosticText.columns(of: scalar)
+            if scalar == "\u{1B}" { isEscape = true }
+            if !isEscape { taken += DiagnosticText.columns(of: scalar) }
             if taken > width { break }
             retained.append(scalar)
+            if isEscape, scalar == "m" { isEscape = false }
         }
         return String(retained)
-    }
-}
-
-extension String {
-    fileprivate init(_ reversed: ReversedCollection<String.UnicodeScalarView>) {
-        var scalars = String.UnicodeScalarView()
-        scalars.append(contentsOf: reversed)
-        self.init(scalars)
     }
 }

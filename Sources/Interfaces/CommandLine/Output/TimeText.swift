@@ -1,4 +1,3 @@
-import ArgumentParser
 import Glibc
 import Rules
 import System
@@ -21,8 +20,7 @@ enum TimeText {
     static func parse(_ text: String, now: Timestamp) throws(HandlerProblem) -> Timestamp {
         if let time = date(text, now: now) { return time }
         do throws(TextProblem) {
-            let length = try DurationText.parse(text)
-            return now.advanced(by: .zero - length)
+            return now.advanced(by: .zero - (try DurationText.parse(text)))
         } catch {
             // Text with separators of a date was meant as one.
             guard text.contains("-") || text.contains(":") || !text.contains(where: \.isNumber) else {
@@ -32,21 +30,11 @@ enum TimeText {
         }
     }
 
-    /// Parses the value of `--since`.
-    static func since(_ text: String, now: Timestamp) throws -> Timestamp {
-        do throws(HandlerProblem) {
-            return try parse(text, now: now)
-        } catch {
-            throw ValidationError("--since: \(Display.text(error.message)); \(error.help ?? "")")
-        }
-    }
-
     /// Parses a date, a time of day, or both with a space or `T` between them.
     private static func date(_ text: String, now: Timestamp) -> Timestamp? {
         let isUTC = text.hasSuffix("Z") && text.contains(":")
         let words = text.dropLast(isUTC ? 1 : 0).split(omittingEmptySubsequences: false) { $0 == " " || $0 == "T" }
-        var parts = tm()
-        var day = words.first.flatMap { numbers($0, separator: "-", widths: [4, 2, 2]) }
+        let day = words.first.flatMap { numbers($0, separator: "-", widths: [4, 2, 2]) }
         // Timestamps in JSON have fractions of a second.
         let parted = words.last?.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
         let fraction = parted?.count == 2 ? parted?.last : nil
@@ -54,25 +42,23 @@ enum TimeText {
             (fraction == nil ? numbers(time, separator: ":", widths: [2, 2]) : nil)
                 ?? numbers(time, separator: ":", widths: [2, 2, 2])
         }
-        guard let nanoseconds = nanoseconds(fraction ?? "0") else { return nil }
-        if day == nil, clock != nil, words.count == 1, !isUTC {
+        guard words.count == (day != nil && clock != nil ? 2 : 1), day != nil || clock != nil && !isUTC,
+            let nanoseconds = nanoseconds(fraction ?? "0")
+        else { return nil }
+        var parts = tm()
+        if let day {
+            (parts.tm_year, parts.tm_mon, parts.tm_mday) = (day[0] - 1900, day[1] - 1, day[2])
+        } else {
             var seconds = time_t(now.seconds)
-            var today = tm()
-            localtime_r(&seconds, &today)
-            day = [today.tm_year + 1900, today.tm_mon + 1, today.tm_mday]
-        } else if words.count != (clock == nil ? 1 : 2) {
-            return nil
+            localtime_r(&seconds, &parts)
         }
-        guard let day else { return nil }
-        (parts.tm_year, parts.tm_mon, parts.tm_mday) = (day[0] - 1900, day[1] - 1, day[2])
-        if let clock {
-            guard clock[0] < 24, clock[1] < 60, clock.count < 3 || clock[2] < 60 else { return nil }
-            (parts.tm_hour, parts.tm_min, parts.tm_sec) = (clock[0], clock[1], clock.count > 2 ? clock[2] : 0)
-        }
+        (parts.tm_hour, parts.tm_min, parts.tm_sec) = (clock?[0] ?? 0, clock?[1] ?? 0, clock?.dropFirst(2).first ?? 0)
+        guard parts.tm_hour < 24, parts.tm_min < 60, parts.tm_sec < 60 else { return nil }
         parts.tm_isdst = isUTC ? 0 : -1
+        let (dayOfMonth, month) = (parts.tm_mday, parts.tm_mon)
         let seconds = isUTC ? timegm(&parts) : mktime(&parts)
         // mktime(3) turns February 31 into a day in March.
-        guard parts.tm_mday == day[2], parts.tm_mon == day[1] - 1 else { return nil }
+        guard parts.tm_mday == dayOfMonth, parts.tm_mon == month else { return nil }
         return Timestamp(seconds: Int64(seconds), nanoseconds: nanoseconds)
     }
 

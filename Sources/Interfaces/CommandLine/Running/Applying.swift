@@ -19,6 +19,7 @@ struct Applying {
     /// - Returns: The exit status.
     /// - Throws: An `ObservationError` when no thread can be started.
     func run(_ journal: DiskStore, _ program: CommandContext) throws -> ExitStatus {
+        program.sayPassedOver()
         let wanted = Set(paths)
         let progress = ApplyProgress(total: wanted.count, width: TerminalText.errorWidth)
         let reporter = Reporter(format: .text)
@@ -89,10 +90,7 @@ final class ApplyProgress: Sendable {
     /// - Parameters:
     ///   - total: The number of files.
     ///   - width: The width of the terminal of standard error; nil if it is not a terminal.
-    init(total: Int, width: Int?) {
-        self.total = total
-        self.width = width
-    }
+    init(total: Int, width: Int?) { (self.total, self.width) = (total, width) }
 
     /// The number of finished files, and how many of them have failed.
     var counts: (done: Int, failed: Int) { state.withLock { ($0.done, $0.failed) } }

@@ -49,9 +49,7 @@ struct CommandContext {
         let launcher = ProcessLauncher(launcher: launcherPath)
         let environment = ProgramEnvironment(
             home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: OwnershipCheck.isMeaningful)
-        self.launcher = launcher
-        self.environment = environment
-        scratchDirectories = Self.scratchDirectories
+        (self.launcher, self.environment, scratchDirectories) = (launcher, environment, Self.scratchDirectories)
         host = PluginHost(launcher: launcher, scratchDirectories: scratchDirectories, environment: environment)
         var searchDirectories = settings.plugins?.value ?? []
         if let configuration { searchDirectories.append(PathBytes("\(configuration)/alight/plugins")) }

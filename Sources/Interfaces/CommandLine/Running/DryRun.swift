@@ -36,59 +36,52 @@ struct DryRun: Sendable {
         for plan in runner.plan(action, invocations) {
             let paths = Set(plan.events.map(\.path))
             say(plan, action, invocations.filter { paths.contains($0.job.event.path) })
-            for path in paths {
-                if case .impossible(let outcome) = plan.work {
-                    outcomes[path] = outcome
-                } else {
-                    outcomes[path] = Outcome(.succeeded, code: Self.code, outputs: plan.outputs)
-                }
-            }
+            var outcome = Outcome(.succeeded, code: Self.code, outputs: plan.outputs)
+            if case .impossible(let failure) = plan.work { outcome = failure }
+            for path in paths { outcomes[path] = outcome }
         }
         return invocations.map { outcomes[$0.job.event.path] ?? Outcome(.succeeded, code: Self.code) }
     }
 
-    private static let code = "would-run"
+    /// The code of the outcome of an action that is not run.
+    static let code = "would-run"
+
+    /// Prints a line, or an object in its place.
+    private func write(_ line: @autoclosure () -> String, _ object: @autoclosure () -> [String: JSONValue]) {
+        Output.standard.write(
+            reporter.format == .json ? object().merging(["dry_run": true]) { $1 }.line : line())
+    }
 
     private func say(_ plan: ActionPlan, _ action: Action, _ invocations: [Invocation]) {
-        guard let first = invocations.first else { return }
-        let rule = first.job.rule
+        guard let first = invocations.first?.job else { return }
         let verb =
             switch plan.work {
             case .impossible: "would fail"
             case _ where action.isQuestion: "would ask"
             default: "would run"
             }
-        switch reporter.format {
-        case .text, .journal:
-            let confinement = plan.confinementWords.map { "    \($0)" }
-            let location = "\(verb): \(Display.text(rule)): "
-            if let job = invocations.first?.job, invocations.count == 1 {
-                let line = "\(location)\(Self.story(job.event)): \(plan.text)"
-                Output.standard.write(([line] + confinement).joined(separator: "\n"))
-            } else {
-                let lines = invocations.map { "    \(Self.story($0.job.event))" }
-                let files = Reporter.count(invocations.count, "file")
-                Output.standard.write(
-                    (["\(location)\(files): \(plan.text)"] + lines + confinement).joined(separator: "\n"))
-            }
-        case .json:
-            for invocation in invocations {
-                let job = invocation.job
-                let members = [String: JSONValue](
-                    [
-                        "time": .string(DiskProbe.now().description), "rule": .string(rule),
-                        "event": .string(job.event.kind.rawValue), "job": .string(job.id.description),
-                        "attempt": .count(job.attempt), "action": .string(action.name), "dry_run": true,
-                        "step": .count(invocation.steps.count), "outcome": .string(verb.replacing(" ", with: "-")),
-                        "state": "pending", "message": .string(plan.text),
-                        "batch": invocations.count > 1 ? .count(invocations.count) : nil,
-                    ], paths: ["path": job.event.path, "from": job.event.from])
-                Output.standard.write(plan.members.merging(members) { $1 }.line)
-            }
+        guard reporter.format == .json else {
+            let events = invocations.map { Self.story($0.job.event.kind, $0.job.event.path, from: $0.job.event.from) }
+            let files = events.count == 1 ? events[0] : Reporter.count(events.count, "file")
+            let lines = (events.count == 1 ? [] : events) + plan.confinementWords
+            let head = "\(verb): \(Display.text(first.rule)): \(files): \(plan.text)"
+            Output.standard.write(([head] + lines.map { "    \($0)" }).joined(separator: "\n"))
+            return
+        }
+        for invocation in invocations {
+            let job = invocation.job
+            let members = [String: JSONValue](
+                [
+                    "time": .string(DiskProbe.now().description), "rule": .string(first.rule),
+                    "event": .string(job.event.kind.rawValue), "job": .string(job.id.description),
+                    "attempt": .count(job.attempt), "action": .string(action.name), "dry_run": true,
+                    "step": .count(invocation.steps.count), "outcome": .string(verb.replacing(" ", with: "-")),
+                    "state": "pending", "message": .string(plan.text),
+                    "batch": invocations.count > 1 ? .count(invocations.count) : nil,
+                ], paths: ["path": job.event.path, "from": job.event.from])
+            Output.standard.write(plan.members.merging(members) { $1 }.line)
         }
     }
-
-    private static func story(_ event: FileEvent) -> String { story(event.kind, event.path, from: event.from) }
 
     private static func story(_ kind: EventKind, _ path: PathBytes, from: PathBytes?) -> String {
         "\(kind.rawValue) \(Display.path(path))" + (from.map { " from \(Display.path($0))" } ?? "")
@@ -103,17 +96,10 @@ struct DryRun: Sendable {
         }
         // Failures have been printed already, and files excluded by a condition are not reported.
         for attempt in attempts where attempt.state == .skipped && attempt.outcome.code != "where" {
-            switch reporter.format {
-            case .text, .journal:
-                let story = Self.story(attempt.event, attempt.path, from: attempt.from)
-                Output.standard.write(
-                    "would skip: \(Display.text(attempt.rule)): \(story): \(Display.text(attempt.outcome.message))")
-            case .json:
-                var object = Reporter.object(attempt)
-                object["outcome"] = "would-skip"
-                object["dry_run"] = true
-                Output.standard.write(object.line)
-            }
+            let story = Self.story(attempt.event, attempt.path, from: attempt.from)
+            write(
+                "would skip: \(Display.text(attempt.rule)): \(story): \(Display.text(attempt.outcome.message))",
+                Reporter.object(attempt).merging(["outcome": "would-skip"]) { $1 })
         }
     }
 
@@ -121,19 +107,13 @@ struct DryRun: Sendable {
     func end(_ summary: EngineSummary, waiting jobs: [JobEntry]) {
         for job in jobs {
             let reason = job.message.flatMap { $0.isEmpty ? nil : $0 } ?? job.due.map { "due at \(TimeText.long($0))" }
-            switch reporter.format {
-            case .text, .journal:
-                Output.standard.write(
-                    "would wait: \(Display.text(job.rule)): \(job.event) \(Display.path(job.path))"
-                        + (reason.map { ": \(Display.text($0))" } ?? ""))
-            case .json:
-                var object = job.object
-                object["job"] = job.hasJob ? .string(job.id.description) : nil
-                object["outcome"] = "would-wait"
-                object["dry_run"] = true
-                object["message"] = .string(reason ?? "")
-                Output.standard.write(object.line)
-            }
+            var object = job.object
+            object["job"] = object["id"]
+            object["outcome"] = "would-wait"
+            object["message"] = .string(reason ?? "")
+            write(
+                "would wait: \(Display.text(job.rule)): \(job.event) \(Display.path(job.path))"
+                    + (reason.map { ": \(Display.text($0))" } ?? ""), object)
         }
         if let fault = summary.fault { reporter.say(fault) }
         if !summary.unsettled.isEmpty {

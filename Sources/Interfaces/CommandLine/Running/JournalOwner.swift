@@ -40,7 +40,8 @@ enum JournalOwner {
                 let descriptor = ControlSocket.connected(to: socket, timeout: 0)
                 if descriptor >= 0 { close(descriptor) }
                 // If nothing listens, the instance is stopping. The client reports any other error.
-                if ![-ENOENT, -ENOTDIR, -ECONNREFUSED].contains(descriptor) { return .instance(ControlClient(socket)) }
+                let isStopping = [-ENOENT, -ENOTDIR, -ECONNREFUSED].contains(descriptor)
+                if !isStopping { return .instance(ControlClient(path: socket)) }
             }
             guard ContinuousClock.now < deadline else {
                 throw said(

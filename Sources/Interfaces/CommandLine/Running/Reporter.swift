@@ -1,6 +1,4 @@
 import Configuration
-import ControlAPI
-import Dashboard
 import FileEvents
 import Glibc
 import JSON
@@ -18,20 +16,13 @@ import Watching
 struct Reporter: Sendable {
     let format: LogFormat
     /// The lowest level of messages to print.
-    let minimum: LogLevel
-
-    init(format: LogFormat, minimum: LogLevel = .info) {
-        self.format = format
-        self.minimum = minimum
-    }
+    var minimum = LogLevel.info
 
     // Long because the message of each report is here.
     func report(_ report: EngineReport) {
         switch report {
-        case .ready(let directories, let rules):
-            say(.notice, "ready: watching \(Self.count(directories, "directory")) for \(Self.count(rules, "rule"))")
-        case .reloaded(let directories, let rules):
-            say(.notice, "reloaded: watching \(Self.count(directories, "directory")) for \(Self.count(rules, "rule"))")
+        case .ready(let directories, let rules): say(.notice, "ready: \(Self.watching(directories, rules))")
+        case .reloaded(let directories, let rules): say(.notice, "reloaded: \(Self.watching(directories, rules))")
         case .notReloaded(let error):
             say(error)
             say(.error, "the new rules are rejected; the rules loaded before stay in effect")
@@ -194,6 +185,10 @@ struct Reporter: Sendable {
     static func count(_ number: some BinaryInteger, _ noun: String) -> String {
         if number == 1 { return "1 \(noun)" }
         return "\(number) " + (noun.hasSuffix("y") ? "\(noun.dropLast())ies" : "\(noun)s")
+    }
+
+    static func watching(_ directories: Int, _ rules: Int) -> String {
+        "watching \(count(directories, "directory")) for \(count(rules, "rule"))"
     }
 
     private static func words(_ pauses: Pauses) -> String {

@@ -52,13 +52,9 @@ final class RuleReloading: Sendable {
         _ reporter: Reporter, _ service: ServiceManager?, take: @escaping @Sendable (LoadedRules) -> Void
     ) throws(SystemError) {
         wake = try Wake()
-        self.locations = locations
-        self.tags = tags
         self.seen = Mutex(seen)
-        self.program = program
-        self.reporter = reporter
-        self.service = service
-        self.take = take
+        (self.locations, self.tags, self.take) = (locations, tags, take)
+        (self.program, self.reporter, self.service) = (program, reporter, service)
     }
 
     /// Whether the current rules files have errors, so that earlier rules are in effect.

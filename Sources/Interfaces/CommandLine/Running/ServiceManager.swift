@@ -89,7 +89,7 @@ final class ServiceManager: Sendable {
         switch report {
         case .alive: send(["WATCHDOG=1"])
         case .ready(let directories, let rules), .reloaded(let directories, let rules):
-            recordReady("watching \(Reporter.count(directories, "directory")) for \(Reporter.count(rules, "rule"))")
+            recordReady(Reporter.watching(directories, rules))
         case .notReloaded: recordNotReloaded()
         case .watching(.progress(let directories)):
             // A start that takes long extends its timeout.

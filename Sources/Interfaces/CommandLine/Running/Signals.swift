@@ -40,7 +40,7 @@ enum Signals {
     /// Restores the default action of the signals, for commands that have nothing to finish.
     ///
     /// SIGUSR1 stays blocked: it is meant for a running instance, and must not terminate other commands.
-    static func endUsually() {
+    static func useDefaultActions() {
         var set = mask([SIGTERM, SIGINT, SIGHUP])
         pthread_sigmask(SIG_UNBLOCK, &set, nil)
     }

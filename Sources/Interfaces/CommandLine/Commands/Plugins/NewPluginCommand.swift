@@ -10,32 +10,30 @@ extension PluginSkeleton.Language: ExpressibleByArgument {}
 /// `alight plugins new`: creates a plugin from a skeleton.
 struct NewPluginCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "new", abstract: "Create a plugin that works and has a test.",
+        "new", "Create a plugin that works and has a test.",
         discussion: """
             Overwrites no file.
 
               alight plugins new resize --language bash
               alight plugins new words --language python --into ~/.config/alight/plugins
               alight plugins new stamps --language swift --source ~/src/alight
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @Argument(help: "The name of the plugin, for 'use:'.")
     var name: String
 
-    @Option(help: ArgumentHelp("The language of the plugin.", valueName: "bash|python|swift"))
+    @Option(help: .value("bash|python|swift", "The language of the plugin."))
     var language: PluginSkeleton.Language
 
     @Option(
-        help: ArgumentHelp("The directory in which the plugin's own directory is created.", valueName: "directory"),
+        help: .value("directory", "The directory in which the plugin's own directory is created."),
         completion: .directory)
     var into: String = "plugins"
 
     @Option(
-        help: ArgumentHelp(
-            "For Swift: the source of Alight, a directory or an https URL.",
-            discussion: "Default: the checkout that contains the current directory.", valueName: "source"),
+        help: .value(
+            "source", "For Swift: the source of Alight, a directory or an https URL.",
+            discussion: "Default: the checkout that contains the current directory."),
         completion: .directory)
     var source: String?
 

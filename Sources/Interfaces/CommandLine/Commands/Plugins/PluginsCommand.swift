@@ -10,29 +10,25 @@ import System
 /// `alight plugins`: lists, describes, creates and tests plugins.
 struct PluginsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "plugins", abstract: "List, describe, create and test plugins.",
+        "plugins", "List, describe, create and test plugins.",
         discussion: """
               alight plugins                               list plugins, with errors
               alight plugins describe thumbnail            show its parameters
               alight plugins new resize --language python  create one
               alight plugins test ./plugins/resize         test it against the protocol
-
-            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """,
         subcommands: [List.self, Describe.self, NewPluginCommand.self, TestPluginCommand.self],
         defaultSubcommand: List.self)
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "list", abstract: "List the plugins that rules can use, and problems with them.",
+            "list", "List the plugins that rules can use, and problems with them.",
             discussion: """
                 Plugins are directories and executables in ./plugins (without --rules), in 'plugins' beside the rules \
                 (and beside a directory of rules that is named 'rules'), $XDG_CONFIG_HOME/alight/plugins \
                 (~/.config/alight/plugins), /etc/alight/plugins, ../lib/alight/plugins relative to the directory of this \
                 program, and /usr/lib/alight/plugins. If several have the same name, the first is used, and the others \
                 are shadowed. A broken plugin is an error only if a rule uses it.
-
-                \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
                 """)
 
         @OptionGroup var location: PluginLocation
@@ -62,23 +58,20 @@ struct PluginsCommand: ParsableCommand {
                     Display.path(listing.location),
                 ])
             }
-            Output.standard.write(table.lines(width: nil).joined(separator: "\n"))
-            for listing in listings { for line in listing.notices { Output.standard.write(line) } }
+            let lines = table.lines(width: nil) + listings.flatMap(\.notices)
+            Output.standard.write(lines.joined(separator: "\n"))
         }
     }
 
     struct Describe: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "describe",
-            abstract: "Describe a plugin or a built-in handler: its parameters, events, modes and programs.",
+            "describe", "Describe a plugin or a built-in handler: its parameters, events, modes and programs.",
             discussion: """
                 \(PluginLocation.discussion)
-
-                \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
                 """)
 
         @Argument(
-            help: ArgumentHelp("The name or path of a plugin, or the name of a handler.", valueName: "name|path"),
+            help: .value("name|path", "The name or path of a plugin, or the name of a handler."),
             completion: OfferedWords.handlers)
         var name: String
 
@@ -89,24 +82,16 @@ struct PluginsCommand: ParsableCommand {
 
         func run() throws {
             let program = try CommandContext(try location.configuration.load().settings)
-            if let handler = program.registry.builtInHandlers.first(where: { $0.reference.name == name }) {
-                let facts = HandlerText(builtIn: handler)
-                Output.standard.write(
-                    json ? facts.object.line : facts.lines(width: TerminalText.width).joined(separator: "\n"))
-                return
-            }
-            let listing = try location.find(name, program)
-            guard let plugin = listing.plugin else {
-                PluginLocation.say(listing.problems)
+            let builtIn = program.registry.builtInHandlers.first { $0.reference.name == name }
+            let listing = builtIn == nil ? try location.find(name, program) : nil
+            let text = builtIn.map { HandlerText(builtIn: $0) } ?? listing?.plugin.map { HandlerText(plugin: $0) }
+            guard let text else {
+                for problem in listing?.problems ?? [] { problem.say() }
                 throw Exit(.runtimeError)
             }
-            let facts = HandlerText(plugin: plugin)
-            if json {
-                Output.standard.write(facts.object.merging(listing.object) { $1 }.line)
-            } else {
-                Output.standard.write(facts.lines(width: TerminalText.width).joined(separator: "\n"))
-                for line in listing.notices { Output.standard.write(line) }
-            }
+            let lines = text.lines(width: TerminalText.width) + (listing?.notices ?? [])
+            let object = text.object.merging(listing?.object ?? [:]) { $1 }
+            Output.standard.write(json ? object.line : lines.joined(separator: "\n"))
         }
     }
 }
@@ -120,11 +105,12 @@ struct PluginLocation: ParsableArguments {
         """
 
     @Option(
-        help: ArgumentHelp(
-            "A rules file, or a directory of them, whose plugins are used.",
-            discussion:
-                "Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules (as root /etc/alight/rules), else '.'.",
-            valueName: "path"), completion: .file())
+        help: .value(
+            "path", "A rules file, or a directory of them, whose plugins are used.",
+            discussion: """
+                Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules (as root \
+                /etc/alight/rules), else '.'.
+                """), completion: .file())
     var rules: String?
 
     @OptionGroup var configuration: ConfigurationOptions
@@ -182,8 +168,6 @@ struct PluginLocation: ParsableArguments {
         let help = "\(nearest)plugins are searched for in \(locations); or name a path, as ./\(name)"
         throw Exit(.usage, error: "no plugin '\(name)'", help: help)
     }
-
-    static func say(_ problems: [HandlerProblem]) { for problem in problems { problem.say() } }
 }
 
 extension PluginListing {

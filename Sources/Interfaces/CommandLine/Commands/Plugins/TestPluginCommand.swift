@@ -29,26 +29,26 @@ struct TestPluginCommand: ParsableCommand {
               2  usage error
             """)
 
-    @Argument(
-        help: ArgumentHelp("The name or path of the plugin.", valueName: "name|path"), completion: OfferedWords.plugins)
+    @Argument(help: .value("name|path", "The name or path of the plugin."), completion: OfferedWords.plugins)
     var name: String
 
     @OptionGroup var location: PluginLocation
 
     @Option(
         name: .customLong("with"),
-        help: ArgumentHelp(
-            "A parameter; may be repeated. The value is JSON, else a string; @SCRATCH@ in it is the temporary directory.",
-            valueName: "key=value"))
+        help: .value(
+            "key=value",
+            "A parameter; may be repeated. The value is JSON, else a string; @SCRATCH@ in it is the temporary directory."
+        ))
     var parameters: [String] = []
 
-    @Option(help: ArgumentHelp("A file that the plugin can handle.", valueName: "file"), completion: .file())
+    @Option(help: .value("file", "A file that the plugin can handle."), completion: .file())
     var sample: String?
 
-    @Option(help: ArgumentHelp("The maximum time for one answer.", valueName: "duration"))
+    @Option(help: .value("duration", "The maximum time for one answer."))
     var timeout: String?
 
-    @Option(help: ArgumentHelp("The time that the plugin may take to stop after SIGTERM.", valueName: "duration"))
+    @Option(help: .value("duration", "The time that the plugin may take to stop after SIGTERM."))
     var grace: String = "10s"
 
     @Flag(help: "Print one JSON object per line, for each check.")
@@ -84,13 +84,7 @@ struct TestPluginCommand: ParsableCommand {
             checks += 1
             say(check)
         }
-        let failures: Int
-        do throws(HandlerProblem) {
-            failures = try test.run()
-        } catch {
-            PluginLocation.say([error])
-            throw Exit(.runtimeError)
-        }
+        let failures = try test.run()
         if !json {
             let name = Display.text(plugin.description.name)
             Output.standard.write(
@@ -109,12 +103,10 @@ struct TestPluginCommand: ParsableCommand {
             Output.standard.write(object.line)
             return
         }
-        let words: [ConformanceCheck.Verdict.Word: String] = [
-            .ok: "ok       ", .failed: "FAILED   ", .skipped: "skipped  ",
-        ]
+        let word = TerminalText.padded(verdict.word == .failed ? "FAILED" : verdict.word.rawValue, 9)
         let message = verdict.message.map { ": \(Display.text($0))" } ?? ""
         let help = verdict.help.map { "\n    help: \(Display.text($0))" } ?? ""
-        Output.standard.write("\(words[verdict.word] ?? "")\(check.title)\(message)\(help)")
+        Output.standard.write("\(word)\(check.title)\(message)\(help)")
     }
 
     // MARK: - Options
