@@ -141,11 +141,6 @@ struct ObservationLoop: ~Copyable {
             })
     }
 
-    /// Returns the metadata of a root, or `unseen` when it can't be read.
-    private static func snapshot(of root: PathBytes) -> Snapshot {
-        if case .present(let snapshot) = DiskProbe.inspect(at: root) { snapshot } else { .unseen }
-    }
-
     /// Forwards a report of the watcher; returns an error when the observation can't continue.
     private mutating func take(_ report: WatchReport) -> ObservationError? {
         switch report {
@@ -179,11 +174,11 @@ struct ObservationLoop: ~Copyable {
             let event = FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: .scan, time: time)
             changes.append(ObservedChange(event: event))
         }
-        for root in core.plan.roots { add(.scanBegan, root, Self.snapshot(of: root)) }
+        for root in core.plan.roots { add(.scanBegan, root, DiskProbe.inspect(at: root).snapshot ?? .unseen) }
         for fact in snapshot.facts { add(.created, fact.path, fact.snapshot) }
         // The end of an unfinished listing is delivered when it finishes.
         for root in core.plan.roots where !unfinishedScans.contains(root) {
-            add(.scanEnded, root, Self.snapshot(of: root))
+            add(.scanEnded, root, DiskProbe.inspect(at: root).snapshot ?? .unseen)
         }
         consumer.deliver(changes)
         core.admit(consumer)

@@ -201,8 +201,7 @@ extension MountRecord {
             }
         }
         return wanted.sorted().compactMap { point in
-            guard case .present(let snapshot) = fileSystem.stat(point) else { return nil }
-            return MountRecord(point: point, identity: snapshot.identity)
+            fileSystem.stat(point).snapshot.map { MountRecord(point: point, identity: $0.identity) }
         }
     }
 
@@ -210,10 +209,10 @@ extension MountRecord {
     fileprivate func isAway(in fileSystem: any FileSystem) -> Bool {
         // The root file system is always mounted, even if it differs in each container.
         guard point != "/" else { return false }
-        guard fileSystem.mountPoints.contains(point), case .present(let snapshot) = fileSystem.stat(point) else {
+        guard fileSystem.mountPoints.contains(point), let now = fileSystem.stat(point).snapshot?.identity else {
             return true
         }
         // The device number may differ after a boot.
-        return snapshot.identity.inode != identity.inode || snapshot.identity.birth != identity.birth
+        return now.inode != identity.inode || now.birth != identity.birth
     }
 }

@@ -147,8 +147,7 @@ extension Reconciler {
     private mutating func freezeLifecycle(
         _ kind: EventKind, _ view: Int, _ path: PathBytes, in root: PathBytes, _ origin: EventOrigin
     ) {
-        var snapshot = Snapshot.unseen
-        if case .present(let present) = shared.host.fileSystem.stat(path) { snapshot = present }
+        let snapshot = shared.host.fileSystem.stat(path).snapshot ?? .unseen
         views[view].freezeReport(kind, path, root: root, snapshot, origin)
     }
 }

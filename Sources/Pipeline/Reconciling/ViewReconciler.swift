@@ -39,7 +39,7 @@ package struct ViewReconciler {
 
     /// Returns the snapshot of a path that is present; it is not inspected again without need if one is passed.
     func present(_ path: PathBytes, as seen: Snapshot? = nil) -> Snapshot? {
-        if case .present(let snapshot) = shared.files.stat(path, for: view, as: seen) { snapshot } else { nil }
+        shared.files.stat(path, for: view, as: seen).snapshot
     }
 
     /// Returns the state of a path, with the fingerprint of its content if a directory is handled as one unit.

@@ -79,7 +79,7 @@ struct VisibleFiles {
         var directory = path.parent
         var present = there
         while directory != root, directory.isInside(root) {
-            if case .present(let snapshot) = paths.inspect(at: directory) {
+            if let snapshot = paths.inspect(at: directory).snapshot {
                 present = snapshot
                 break
             }
