@@ -184,7 +184,7 @@ extension RuleDecoder {
             Form("action or list of actions", ["$ref": "#/$defs/actions"]) { $0.actions.steps(from: $1) },
             examples: [["use": "move", "with": ["to": "/srv/quarantine/"]]], into: \.onFailure),
         Key(
-            "while_busy", "What to do if a file changes while its action runs.", .choice(Rule.WhileBusy.self),
+            "while_busy", "What to do if a file changes while its action runs.", .choice(WhileBusy.self),
             standard: "coalesce", into: \.rule.whileBusy),
         Key(
             "cooldown", "The minimum time between two runs for one file.", .duration(allowsZero: true), standard: 0,

@@ -106,7 +106,7 @@ struct ObservationPlan: Sendable {
 
     /// The view of the observer: its files and events.
     var view: View {
-        View(
+        var view = View(
             id: Self.rule, filter: filter, types: options.types, mask: options.events,
             settle: SettlePolicy(
                 quiet: options.settle.map { max($0, .zero) },
@@ -116,8 +116,9 @@ struct ObservationPlan: Sendable {
                 writers: options.waitsForWriters ? .wait : .ignore, locks: options.waitsForLocks ? .wait : .ignore,
                 partial: .ignore, maximumWait: options.maximumWait.map { max($0, .milliseconds(1)) },
                 isTree: options.isTree),
-            initialScan: options.resuming != nil ? .compare(since: nil) : options.existing ? .report : .ignore,
-            receivesAtOnce: true)
+            initialScan: options.resuming != nil ? .compare(since: nil) : options.existing ? .report : .ignore)
+        view.receivesAtOnce = true
+        return view
     }
 }
 

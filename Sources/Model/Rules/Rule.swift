@@ -20,18 +20,6 @@ package struct Rule: Sendable {
         case report, ignore
     }
 
-    /// The handling of a newer event for a path whose action is running.
-    package enum WhileBusy: String, Sendable, Hashable, CaseIterable {
-        /// Runs for every event, one after another.
-        case queue
-        /// Runs once more, with the newest metadata.
-        case coalesce
-        /// Does not run again: the changes in the meantime count as known.
-        case drop
-        /// Stops the running action, and runs it again with the newest metadata.
-        case restart
-    }
-
     /// The settings for following a growing file.
     package struct Tail: Sendable, Hashable {
         /// The maximum number of bytes in one event; the rest follows.
