@@ -24,10 +24,10 @@ struct ObservationLoop: ~Copyable {
         let clock = options.clock
         store = MemoryStore()
         var known: [PathBytes: LedgerRow] = [:]
-        for var fact in options.resuming?.facts ?? [] {
+        for var entry in options.resuming?.entries ?? [] {
             // Mount ids change at the next boot.
-            fact.snapshot.mount = 0
-            known[fact.path] = LedgerRow(fact.snapshot)
+            entry.snapshot.mount = 0
+            known[entry.path] = LedgerRow(entry.snapshot)
         }
         store.set([ObservationPlan.rule: known])
         let host = Host(
@@ -124,7 +124,7 @@ struct ObservationLoop: ~Copyable {
         (reconciler.shared.doubted, reconciler.shared.reports) = ([], [])
         for event in events {
             switch event.kind {
-            case .scanBegan: unfinishedScans.insert(event.path)
+            case .scanStarted: unfinishedScans.insert(event.path)
             case .scanEnded: unfinishedScans.remove(event.path)
             default: break
             }
@@ -136,8 +136,8 @@ struct ObservationLoop: ~Copyable {
     private var snapshot: ObservationSnapshot {
         let rows = store.rows(of: ObservationPlan.rule, below: "/", after: nil)
         return ObservationSnapshot(
-            facts: rows.compactMap { path, row in
-                row.handled.map { ObservationSnapshot.Fact(path: path, snapshot: $0) }
+            entries: rows.compactMap { path, row in
+                row.handled.map { ObservationSnapshot.Entry(path: path, snapshot: $0) }
             })
     }
 
@@ -174,8 +174,8 @@ struct ObservationLoop: ~Copyable {
             let event = FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: .scan, time: time)
             changes.append(ObservedChange(event: event))
         }
-        for root in core.plan.roots { add(.scanBegan, root, DiskProbe.inspect(at: root).snapshot ?? .unseen) }
-        for fact in snapshot.facts { add(.created, fact.path, fact.snapshot) }
+        for root in core.plan.roots { add(.scanStarted, root, DiskProbe.inspect(at: root).snapshot ?? .unseen) }
+        for entry in snapshot.entries { add(.created, entry.path, entry.snapshot) }
         // The end of an unfinished listing is delivered when it finishes.
         for root in core.plan.roots where !unfinishedScans.contains(root) {
             add(.scanEnded, root, DiskProbe.inspect(at: root).snapshot ?? .unseen)

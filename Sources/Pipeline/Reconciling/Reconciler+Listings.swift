@@ -9,7 +9,7 @@ extension Reconciler {
         case .listing(let root, let origin):
             shared.unlisted.insert(root)
             rootsSeen.insert(root)
-            if shared.dirty.scans.add(root, origin) { freezeScan(.scanBegan, root, origin) }
+            if shared.dirty.scans.add(root, origin) { freezeScan(.scanStarted, root, origin) }
         case .listed(let root, let origin):
             compareKnown(inside: root, origin == .scan ? .scan : .rescan, at: now)
             shared.dirty.scans.setListed(root)
