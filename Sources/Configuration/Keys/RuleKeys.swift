@@ -87,7 +87,7 @@ extension RuleDecoder {
                     Key(
                         "rounds", "How many checks must match the previous one.", .integer(1...1_000), standard: 2,
                         into: \.rounds),
-                ], over: SettlePolicy.Rounds()), examples: [["every": "1s", "rounds": 3]], into: \.rule.settle.stable),
+                ], over: StableRounds()), examples: [["every": "1s", "rounds": 3]], into: \.rule.settle.stable),
         Key(
             "writers", "Whether to wait while a process has the file open for writing.",
             .choice(SettlePolicy.Gate.self), standard: "wait", into: \.rule.settle.writers),
@@ -121,7 +121,7 @@ extension RuleDecoder {
             "existing", "What to do with existing files when the rule first runs.", .choice(Rule.Existing.self),
             standard: "ignore", into: \.rule.existing),
         Key(
-            "missing", "What to do if the root does not exist.", .choice(Rule.Missing.self), standard: "wait",
+            "missing", "What to do if the root does not exist.", .choice(MissingRoot.self), standard: "wait",
             into: \.rule.missing),
         Key(
             "same_content", "Whether to report a rewrite with the same content.", .choice(Rule.Telling.self),

@@ -1,5 +1,5 @@
 /// The way a root is watched.
-package enum Backend: String, Sendable, Hashable, CaseIterable {
+public enum Backend: String, Sendable, Hashable, CaseIterable {
     /// Inotify where it reports every change, otherwise polling: on network and FUSE file systems, and beyond the limit
     /// of watches.
     case auto
@@ -7,6 +7,16 @@ package enum Backend: String, Sendable, Hashable, CaseIterable {
     case inotify
     /// Polling.
     case poll
+}
+
+/// The behaviour when a root does not exist at the start.
+public enum MissingRoot: String, Sendable, Hashable, CaseIterable {
+    /// Wait until it appears; its contents are then `created`.
+    case wait
+    /// Fail at the start.
+    case fail
+    /// Create it, with the directories above it.
+    case create
 }
 
 /// The reason why a directory is polled.

@@ -59,7 +59,7 @@ package final class Engine: Sendable {
     let monitor: Monitor
     let stopSignal = StopSignal()
     /// The requests for due paths that have no answer yet.
-    let dueRequests = Mutex<[DuePathRequest]>([])
+    let dueRequests = Mutex<[(DuePathRequest, Request<[DuePath]>)]>([])
     var host: Host { options.host }
 
     /// Creates an engine that is not running.

@@ -51,7 +51,7 @@ package enum SettledProbe {
     }
 
     /// The samples required where writers can't be determined.
-    private static let instead = SettlePolicy.Rounds(every: .seconds(1), rounds: 1)
+    private static let instead = StableRounds(every: .seconds(1), rounds: 1)
 
     /// The pause before the next check of a file that is still open for writing: 0.1 ms, doubling up to 1 s.
     ///
@@ -129,7 +129,7 @@ package enum SettledProbe {
         }
     }
 
-    private static func compare(_ snapshot: Snapshot, _ asked: SettlePolicy.Rounds?, _ sample: Sample?) -> Verdict {
+    private static func compare(_ snapshot: Snapshot, _ asked: StableRounds?, _ sample: Sample?) -> Verdict {
         guard let asked else { return .finished(snapshot, isForced: false) }
         let rounds = sample.map { $0.agrees(with: snapshot) ? $0.rounds + 1 : 0 } ?? 0
         if rounds >= asked.rounds { return .finished(snapshot, isForced: false) }
