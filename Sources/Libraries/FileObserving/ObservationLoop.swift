@@ -147,14 +147,9 @@ struct ObservationLoop: ~Copyable {
         case .ready(let directories):
             isReady = true
             core.setReady(directories: directories)
-        case .failure(let error) where !isReady:
-            let error = ObservationError(error)
-            switch error {
+        case .failure(let error) where !isReady && core.plan.roots.contains(error.path):
             // Without an error, a root that can't be watched from the start would never cause an event.
-            case .notDirectory(let path), .refused(let path, _):
-                if core.plan.roots.contains(path) { return error }
-            default: break
-            }
+            return ObservationError(error)
         case .rootMissing(let root, _) where !isReady && core.plan.options.missing == .fail:
             return .missingRoot(root)
         default: break

@@ -39,9 +39,8 @@ extension WatchLoop {
 
     /// Registers the directory with the recorder, before its watch can report events.
     private func record(_ reader: DirectoryReader, at path: PathBytes, isRoot: Bool) {
-        guard let recorder = scope.recorder else { return }
-        let error = recorder.enter(reader.descriptor, at: path, device: reader.device, isRoot: isRoot)
-        if error != 0 { reports.append(.writersUnreported(path, errno: error)) }
+        let error = scope.recorder?.recording.enter(reader.descriptor, at: path, device: reader.device, isRoot: isRoot)
+        if let error, error != 0 { reports.append(.writersUnreported(path, errno: error)) }
     }
 
     /// Lists the next chunk of the current directory.
