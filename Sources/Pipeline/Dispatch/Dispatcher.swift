@@ -304,7 +304,7 @@ struct Dispatcher: ~Copyable {
             let (sign, message) = CircuitBreaker.sign(of: parts)
             guard sign != .nothing || state.breaker != nil, let first = parts.first else { continue }
             var breaker = state.breaker ?? CircuitBreaker()
-            let change = breaker.note(sign, of: first.job.event.path, random: engine.host.random(), at: now)
+            let change = breaker.record(sign, of: first.job.event.path, random: engine.host.random(), at: now)
             state.breaker = sign == .works ? nil : breaker
             let name = state.rule.name
             switch change {

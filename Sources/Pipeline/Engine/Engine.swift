@@ -83,7 +83,7 @@ package final class Engine: Sendable {
         (self.perform, self.log) = (perform, log)
         self.store = store
         self.report = {
-            monitor.note($0)
+            monitor.record($0)
             report($0)
         }
     }
@@ -129,9 +129,9 @@ extension Engine {
     ///
     /// - Parameters:
     ///   - command: The request.
-    ///   - whenKept: Called on the engine's thread once it is committed, or if the store cannot be written.
-    package func carryOut(_ command: JobCommand, whenKept: @escaping @Sendable () -> Void) {
-        mailbox.post(.command(command, whenKept))
+    ///   - whenStored: Called on the engine's thread once it is committed, or if the store cannot be written.
+    package func carryOut(_ command: JobCommand, whenStored: @escaping @Sendable () -> Void) {
+        mailbox.post(.command(command, whenStored))
     }
 
     /// Runs other rules from now on, without an interruption of watching.

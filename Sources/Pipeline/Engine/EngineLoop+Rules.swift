@@ -141,8 +141,8 @@ extension EngineLoop {
         restore(except: running)
         dispatcher.pauses = dispatcher.pauses.renamed(for: next.ruleset)
         if dispatcher.pauses != engine.store.stored.pauses { dispatcher.jobs.changes.pauses = dispatcher.pauses }
-        engine.monitor.note(next.ruleset)
-        engine.monitor.note(dispatcher.pauses)
+        engine.monitor.record(next.ruleset)
+        engine.monitor.record(dispatcher.pauses)
         for (rule, jobs) in engine.store.stored.unloaded.sorted(by: { $0.key < $1.key }) where unloaded[rule] != jobs {
             engine.report(.waiting(rule: rule, jobs: jobs))
         }
@@ -169,7 +169,7 @@ extension EngineLoop {
         guard !engine.options.isOnce, !engine.options.isDry else { return }
         dispatcher.pauses = stored.renamed(for: dispatcher.jobs.rules.ruleset)
         if dispatcher.pauses != stored { dispatcher.jobs.changes.pauses = dispatcher.pauses }
-        engine.monitor.note(dispatcher.pauses)
+        engine.monitor.record(dispatcher.pauses)
         if !dispatcher.pauses.isEmpty { engine.report(.paused(dispatcher.pauses)) }
     }
 

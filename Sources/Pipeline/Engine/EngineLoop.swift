@@ -44,7 +44,7 @@ package struct EngineLoop: ~Copyable {
         } catch {
             throw .watching(error)
         }
-        engine.monitor.note(ruleset)
+        engine.monitor.record(ruleset)
         let start = RuleStarts(ruleset, engine.store, options, on: host)
         let reconciler = Reconciler(
             views: start.views, ledger: engine.store, isPatient: !options.isOnce, on: host,
@@ -224,7 +224,7 @@ package struct EngineLoop: ~Copyable {
         reportEvents(accepted)
         for (view, event) in accepted {
             let state = dispatcher.jobs.rules[view]
-            state.batch?.note(event.path, at: now)
+            state.batch?.record(event.path, at: now)
             if state.rule.group != nil { reconciler.wake(state.rule.groupGate(of: event.path)) }
         }
     }
@@ -239,7 +239,7 @@ package struct EngineLoop: ~Copyable {
             // The end of a listing follows the paths that it found.
             let after = event.kind == .scanEnded ? reconciler.views[view].lastDuePosition : 0
             dispatcher.jobs.freeze(event, state, isInterrupted: isUncertain, after: after, at: now)
-            state.batch?.note(event.path, at: now)
+            state.batch?.record(event.path, at: now)
         }
     }
 

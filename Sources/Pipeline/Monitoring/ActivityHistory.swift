@@ -41,14 +41,14 @@ package struct ActivityHistory: Sendable {
     // MARK: Recording
 
     /// Records the number of pending or running jobs, and the number of events that became jobs.
-    package mutating func note(events: Int, queue: Int, at now: ContinuousClock.Instant) {
+    package mutating func record(events: Int, queue: Int, at now: ContinuousClock.Instant) {
         advance(to: now)
         open.events += events
         open.queue = queue
     }
 
     /// Records the duration of a phase of one job or attempt.
-    package mutating func note(_ duration: Duration, of phase: Phase, at now: ContinuousClock.Instant) {
+    package mutating func record(_ duration: Duration, of phase: Phase, at now: ContinuousClock.Instant) {
         advance(to: now)
         durations[phase, default: LogHistogram()].add(duration)
     }
@@ -56,7 +56,7 @@ package struct ActivityHistory: Sendable {
     package enum Phase: Sendable { case settle, wait, run }
 
     /// Records the state of a job after an attempt, and the ending of that.
-    package mutating func note(_ state: JobState, _ ending: Outcome.Ending, at now: ContinuousClock.Instant) {
+    package mutating func record(_ state: JobState, _ ending: Outcome.Ending, at now: ContinuousClock.Instant) {
         advance(to: now)
         switch state {
         case .succeeded: open.succeeded += 1

@@ -28,8 +28,8 @@ extension Reconciler {
             where root.isInside(directory) || directory.isInside(root) {
                 freezeLifecycle(.unmounted, at: root, path: point)
             }
-        case .mounted(let directory): shared.files.mount(directory)
-        case .polling(let directory, _, _): shared.files.setPolled(directory)
+        case .mounted(let directory): shared.files.unmounted.remove(directory)
+        case .polling(let directory, _, _): shared.files.polled.insert(directory)
         case .ready: isStarting = false
         default: break
         }

@@ -342,7 +342,7 @@ package struct ViewReconciler {
         where other != path && other.parent == path.parent && present(other)?.identity == now.identity {
             let names = try? shared.files.paths.names(in: other.parent)
             guard names?.contains(where: { $0.bytes.elementsEqual(other.lastComponent) }) == false else { continue }
-            shared.files.addOtherSpelling(other)
+            shared.files.otherSpellings.insert(other)
             markDirty(other, [.vanished, .moved], .live)
         }
     }
