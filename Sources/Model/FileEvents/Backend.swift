@@ -25,4 +25,7 @@ package enum PollingReason: Sendable, Hashable {
     case asked
     /// The kernel does not report every change on this type of file system, such as `nfs`.
     case fileSystem(String)
+
+    /// The type of the file system, if that is the reason.
+    package var fileSystem: String? { if case .fileSystem(let name) = self { name } else { nil } }
 }

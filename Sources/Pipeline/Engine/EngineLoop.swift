@@ -337,8 +337,7 @@ package struct EngineLoop: ~Copyable {
             return dispatcher.jobs.rules.allSatisfy { isHandled($0) }
         case .draining:
             return running == 0 && (run.storeRetry == nil && !dispatcher.hasGivenUp || run.storeFault != nil)
-        case .ending:
-            return running == 0 || run.limit.map { $0 <= now } ?? false
+        case .ending: return running == 0 || run.limit.map { $0 <= now } ?? false
         }
     }
 

@@ -183,8 +183,7 @@ package final class Monitor: Sendable {
             state.withLock { $0.status.overflows += 1 }
             metrics?.recordOverflow()
             recordRescan(.overflow)
-        case .watching(.rescanned):
-            state.withLock { $0.status.rescan?.ended = clock.time() }
+        case .watching(.rescanned): state.withLock { $0.status.rescan?.ended = clock.time() }
         default: break
         }
     }
@@ -213,8 +212,7 @@ package final class Monitor: Sendable {
                     state.status.counts.failed += 1
                     tally.failed += 1
                     state.status.failures = Array(([job] + state.status.failures).prefix(Self.failures))
-                case .pending, .running:
-                    if ending != .notReady { state.status.counts.failedAttempts += 1 }
+                case .pending, .running: if ending != .notReady { state.status.counts.failedAttempts += 1 }
                 }
                 state.history.record(attempt.state, ending, at: now)
                 tally.last = job

@@ -219,8 +219,8 @@ extension WatchLoop {
 
     /// Marks a directory as polled if the rule asks for it, or if its parent is polled.
     private func inheritPolling(_ directory: DirectoryTree.ID, _ index: Int) {
-        let isPolled = tree.parent(of: directory).map { tree.flags(of: $0).contains(.polled) } ?? false
-        if isPolled || roots[index].wantsPoll { tree.insert(.polled, of: directory) }
+        let isInherited = tree.parent(of: directory).map { tree.flags(of: $0).contains(.polled) } ?? false
+        if isInherited || roots[index].wantsPoll { tree.insert(.polled, of: directory) }
     }
 
     /// Decides by the file system type as well, at a root and at the top of another file system.
