@@ -161,7 +161,7 @@ let package = Package(
             "PluginConformance", in: "Actions/PluginConformance",
             [
                 "ActionAPI", "CAlightLinux", "FileEvents", "JSON", "PluginProtocol", "Plugins", "Programs", "Rules",
-                "System",
+                "System", "Watching",
             ]),
 
         // Interfaces: the control API with the dashboard, whose files are in the program, and the program.

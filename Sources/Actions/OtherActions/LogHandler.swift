@@ -36,7 +36,7 @@ package struct LogHandler: Handler {
         case .moved: event.from.map { "\(plain) from \($0)" } ?? plain
         case .modified, .attributes:
             event.changed.isEmpty ? plain : "\(plain) (\(event.changed.joined(separator: ", ")))"
-        case .scanBegan: "\(plain): the scan starts"
+        case .scanStarted: "\(plain): the scan starts"
         case .scanEnded: "\(plain): all files that the scan found have been reported"
         case .overflow: "\(plain): the kernel's event queue overflowed; everything is scanned again"
         case .unmounted: "\(plain): its file system was unmounted"

@@ -11,6 +11,9 @@ package enum DiskProbe {
         case absent
         /// The file system returned an error; this is never treated as a deletion.
         case unreadable(errno: Int32)
+
+        /// The metadata; nil if the path does not exist or cannot be read.
+        package var snapshot: Snapshot? { if case .present(let snapshot) = self { snapshot } else { nil } }
     }
 
     /// The metadata to read in addition to the result of one system call.
@@ -53,7 +56,7 @@ package enum DiskProbe {
 
     /// Returns the identity of the file at the path; nil if there is none, or it cannot be read.
     package static func identity(of path: PathBytes) -> FileIdentity? {
-        if case .present(let snapshot) = inspect(at: path) { snapshot.identity } else { nil }
+        inspect(at: path).snapshot?.identity
     }
 
     /// Returns the path without symbolic links; nil if it does not exist.

@@ -51,3 +51,23 @@ package final class Wake: Sendable {
     /// Call this on the sleeping thread, or when no thread sleeps any more.
     package func close() { waker.withLock { $0 = nil } }
 }
+
+/// A request to another thread whose caller waits for the answer.
+package final class Request<Answer: Sendable>: Sendable {
+    private let answer = Mutex<Answer?>(nil)
+    private let done: Wake
+
+    package init() throws(SystemError) { done = try Wake() }
+
+    package func end(_ answer: Answer) {
+        self.answer.withLock { $0 = answer }
+        done.signal()
+    }
+
+    /// Returns the answer; nil if there is none by the deadline.
+    @discardableResult
+    package func wait(until deadline: ContinuousClock.Instant) -> Answer? {
+        done.wait(until: deadline)
+        return answer.withLock { $0 }
+    }
+}

@@ -1,3 +1,4 @@
+import FileEvents
 import Globbing
 import Rules
 import System

@@ -87,7 +87,7 @@ extension RuleDecoder {
                     Key(
                         "rounds", "How many checks must match the previous one.", .integer(1...1_000), standard: 2,
                         into: \.rounds),
-                ], over: SettlePolicy.Rounds()), examples: [["every": "1s", "rounds": 3]], into: \.rule.settle.stable),
+                ], over: StableRounds()), examples: [["every": "1s", "rounds": 3]], into: \.rule.settle.stable),
         Key(
             "writers", "Whether to wait while a process has the file open for writing.",
             .choice(SettlePolicy.Gate.self), standard: "wait", into: \.rule.settle.writers),
@@ -121,7 +121,7 @@ extension RuleDecoder {
             "existing", "What to do with existing files when the rule first runs.", .choice(Rule.Existing.self),
             standard: "ignore", into: \.rule.existing),
         Key(
-            "missing", "What to do if the root does not exist.", .choice(Rule.Missing.self), standard: "wait",
+            "missing", "What to do if the root does not exist.", .choice(MissingRoot.self), standard: "wait",
             into: \.rule.missing),
         Key(
             "same_content", "Whether to report a rewrite with the same content.", .choice(Rule.Telling.self),
@@ -184,7 +184,7 @@ extension RuleDecoder {
             Form("action or list of actions", ["$ref": "#/$defs/actions"]) { $0.actions.steps(from: $1) },
             examples: [["use": "move", "with": ["to": "/srv/quarantine/"]]], into: \.onFailure),
         Key(
-            "while_busy", "What to do if a file changes while its action runs.", .choice(Rule.WhileBusy.self),
+            "while_busy", "What to do if a file changes while its action runs.", .choice(WhileBusy.self),
             standard: "coalesce", into: \.rule.whileBusy),
         Key(
             "cooldown", "The minimum time between two runs for one file.", .duration(allowsZero: true), standard: 0,

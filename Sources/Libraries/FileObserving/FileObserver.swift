@@ -37,7 +37,7 @@ public final class FileObserver: Sendable {
     ///     symbolic link.
     ///   - options: The paths to observe, the events to report, and their timing.
     /// - Throws: When a root is not a directory or can't be read, when a pattern is invalid, or when no descriptor or
-    ///   thread is available. A missing root is an error only with ``MissingRoot/fail``.
+    ///   thread is available. A missing root is an error only with `MissingRoot.fail`.
     public init(roots: [PathBytes], options: ObservationOptions = ObservationOptions()) throws(ObservationError) {
         let plan = try ObservationPlan(roots: roots, options: options)
         try plan.prepareRoots()

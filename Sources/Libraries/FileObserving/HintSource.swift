@@ -34,9 +34,9 @@ public protocol HintSource: Sendable {
     ///
     /// - Parameters:
     ///   - roots: The observed directories.
-    ///   - tell: Receives reports in order; callable from any thread, and does not block.
+    ///   - report: Receives reports in order; callable from any thread, and does not block.
     /// - Throws: When the source can't send reports; the observer is then not created.
-    func start(roots: [PathBytes], tell: @escaping @Sendable ([SourceReport]) -> Void) throws(ObservationError)
+    func start(roots: [PathBytes], report: @escaping @Sendable ([SourceReport]) -> Void) throws(ObservationError)
 
     /// Lists all roots again: `listing`, a hint with `listed` for each path found, `listed`.
     func rescan()
@@ -51,7 +51,7 @@ public protocol HintSource: Sendable {
 public final class ManualSource: HintSource {
     private struct State {
         var roots: [PathBytes] = []
-        var tell: (@Sendable ([SourceReport]) -> Void)?
+        var report: (@Sendable ([SourceReport]) -> Void)?
         var isStopped = false
     }
 
@@ -66,15 +66,17 @@ public final class ManualSource: HintSource {
     /// Whether its observer has stopped.
     public var isStopped: Bool { state.withLock { $0.isStopped } }
 
-    public func start(roots: [PathBytes], tell: @escaping @Sendable ([SourceReport]) -> Void) throws(ObservationError) {
+    public func start(
+        roots: [PathBytes], report: @escaping @Sendable ([SourceReport]) -> Void
+    ) throws(ObservationError) {
         state.withLock { state in
             state.roots = roots
-            state.tell = tell
+            state.report = report
         }
     }
 
     /// Sends the reports, in order.
-    public func tell(_ reports: SourceReport...) { send(reports) }
+    public func report(_ reports: SourceReport...) { send(reports) }
 
     /// Sends a hint for one path.
     ///
@@ -104,13 +106,13 @@ public final class ManualSource: HintSource {
     public func stop() {
         state.withLock { state in
             state.isStopped = true
-            state.tell = nil
+            state.report = nil
         }
     }
 
     private func send(_ reports: [SourceReport]) {
-        let tell = state.withLock { $0.tell }
-        tell?(reports)
+        let report = state.withLock { $0.report }
+        report?(reports)
     }
 }
 

@@ -149,11 +149,7 @@ final class ObservationCore: Sendable {
 
     func takeOrders() -> Orders {
         state.withLock { state in
-            let isStopped = state.orders.isStopped
-            defer {
-                state.orders = Orders()
-                state.orders.isStopped = isStopped
-            }
+            defer { state.orders = Orders(isStopped: state.orders.isStopped) }
             return state.orders
         }
     }
@@ -188,8 +184,7 @@ final class ObservationCore: Sendable {
             state.termination = termination
             defer {
                 state.consumers = [:]
-                state.orders = Orders()
-                state.orders.isStopped = true
+                state.orders = Orders(isStopped: true)
                 state.startWaiters = []
             }
             return (

@@ -25,10 +25,10 @@ public enum ObservationError: Error, Sendable, Hashable, CustomStringConvertible
         switch self {
         case .noRoots: "there is nothing to observe"
         case .invalidGlob(_, _, let reason, _): reason
-        case .notDirectory(let path): "cannot watch '\(path)': it is not a directory"
+        case .notDirectory(let path): WatchError.notDirectory(path).description
         case .missingRoot(let path): "cannot watch '\(path)': it does not exist"
-        case .refused(let path, let errno): "cannot watch '\(path)': \(Self.text(errno))"
-        case .noDescriptor(let errno): "cannot open a descriptor: \(Self.text(errno))"
+        case .refused(let path, let errno): WatchError.refused(path, errno: errno).description
+        case .noDescriptor(let errno): "cannot open a descriptor: \(String(cString: strerror(errno)))"
         case .noThread: "cannot start a thread"
         }
     }
@@ -39,18 +39,12 @@ public enum ObservationError: Error, Sendable, Hashable, CustomStringConvertible
         case .invalidGlob(_, _, _, let help): help
         case .notDirectory: "name the directory, and the file in the globs"
         case .missingRoot: "create the directory, or wait for it with missing: .wait"
-        case .refused(let path, let errno):
-            switch errno {
-            case EACCES: "let this program's user read and enter the directory"
-            case ENAMETOOLONG: "shorten the path: it has \(path.bytes.count) bytes, the limit is \(PATH_MAX - 1)"
-            default: "check the directory and its file system"
-            }
+        case .refused(_, EACCES): "let this program's user read and enter the directory"
+        case .refused(let path, let errno): WatchError.refused(path, errno: errno).help
         case .noDescriptor: "raise the limit of open files (ulimit -n)"
         case .noThread: "raise the limit of processes (ulimit -u)"
         }
     }
-
-    private static func text(_ errno: Int32) -> String { String(cString: strerror(errno)) }
 }
 
 extension ObservationError {

@@ -24,10 +24,10 @@ struct ObservationLoop: ~Copyable {
         let clock = options.clock
         store = MemoryStore()
         var known: [PathBytes: LedgerRow] = [:]
-        for var fact in options.resuming?.facts ?? [] {
+        for var entry in options.resuming?.entries ?? [] {
             // Mount ids change at the next boot.
-            fact.snapshot.mount = 0
-            known[fact.path] = LedgerRow(fact.snapshot)
+            entry.snapshot.mount = 0
+            known[entry.path] = LedgerRow(entry.snapshot)
         }
         store.set([ObservationPlan.rule: known])
         let host = Host(
@@ -124,7 +124,7 @@ struct ObservationLoop: ~Copyable {
         (reconciler.shared.doubted, reconciler.shared.reports) = ([], [])
         for event in events {
             switch event.kind {
-            case .scanBegan: unfinishedScans.insert(event.path)
+            case .scanStarted: unfinishedScans.insert(event.path)
             case .scanEnded: unfinishedScans.remove(event.path)
             default: break
             }
@@ -136,14 +136,9 @@ struct ObservationLoop: ~Copyable {
     private var snapshot: ObservationSnapshot {
         let rows = store.rows(of: ObservationPlan.rule, below: "/", after: nil)
         return ObservationSnapshot(
-            facts: rows.compactMap { path, row in
-                row.handled.map { ObservationSnapshot.Fact(path: path, snapshot: $0) }
+            entries: rows.compactMap { path, row in
+                row.handled.map { ObservationSnapshot.Entry(path: path, snapshot: $0) }
             })
-    }
-
-    /// Returns the metadata of a root, or `unseen` when it can't be read.
-    private static func snapshot(of root: PathBytes) -> Snapshot {
-        if case .present(let snapshot) = DiskProbe.inspect(at: root) { snapshot } else { .unseen }
     }
 
     /// Forwards a report of the watcher; returns an error when the observation can't continue.
@@ -152,14 +147,9 @@ struct ObservationLoop: ~Copyable {
         case .ready(let directories):
             isReady = true
             core.setReady(directories: directories)
-        case .failure(let error) where !isReady:
-            let error = ObservationError(error)
-            switch error {
+        case .failure(let error) where !isReady && core.plan.roots.contains(error.path):
             // Without an error, a root that can't be watched from the start would never cause an event.
-            case .notDirectory(let path), .refused(let path, _):
-                if core.plan.roots.contains(path) { return error }
-            default: break
-            }
+            return ObservationError(error)
         case .rootMissing(let root, _) where !isReady && core.plan.options.missing == .fail:
             return .missingRoot(root)
         default: break
@@ -179,11 +169,11 @@ struct ObservationLoop: ~Copyable {
             let event = FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: .scan, time: time)
             changes.append(ObservedChange(event: event))
         }
-        for root in core.plan.roots { add(.scanBegan, root, Self.snapshot(of: root)) }
-        for fact in snapshot.facts { add(.created, fact.path, fact.snapshot) }
+        for root in core.plan.roots { add(.scanStarted, root, DiskProbe.inspect(at: root).snapshot ?? .unseen) }
+        for entry in snapshot.entries { add(.created, entry.path, entry.snapshot) }
         // The end of an unfinished listing is delivered when it finishes.
         for root in core.plan.roots where !unfinishedScans.contains(root) {
-            add(.scanEnded, root, Self.snapshot(of: root))
+            add(.scanEnded, root, DiskProbe.inspect(at: root).snapshot ?? .unseen)
         }
         consumer.deliver(changes)
         core.admit(consumer)

@@ -1,3 +1,4 @@
+import FileEvents
 import Reconciling
 public import System
 import Watching
@@ -48,10 +49,7 @@ extension ObservationNotice {
         case .unmounted(let directory, _): self = .unmounted(directory)
         case .mounted(let directory): self = .mounted(directory)
         case .polling(let directory, let reason, let interval):
-            switch reason {
-            case .asked: self = .polling(directory, fileSystem: nil, every: interval)
-            case .fileSystem(let name): self = .polling(directory, fileSystem: name, every: interval)
-            }
+            self = .polling(directory, fileSystem: reason.fileSystem, every: interval)
         case .limited(let shortage):
             self = .watchLimit(
                 sysctl: shortage.limit.name, limit: shortage.limit.value, needed: shortage.needed,

@@ -2,38 +2,7 @@
 @_exported public import System
 
 /// The way changes are detected.
-public enum ObservationBackend: String, Sendable, Hashable, CaseIterable {
-    /// Inotify where it reports every change, otherwise polling: on network and FUSE file systems, and beyond the limit
-    /// of watches.
-    case auto
-    /// Inotify on any file system.
-    case inotify
-    /// Polling.
-    case poll
-}
-
-/// The behaviour when a root does not exist.
-public enum MissingRoot: String, Sendable, Hashable, CaseIterable {
-    /// Wait until it appears; its contents are then `created`.
-    case wait
-    /// Throw ``ObservationError/missingRoot(_:)`` at the start.
-    case fail
-    /// Create it, with the directories above it.
-    case create
-}
-
-/// Rounds in which a file's identity, size and time have to be equal.
-public struct StableRounds: Sendable, Hashable {
-    /// The time between two samples.
-    public var every: Duration
-    /// The number of samples that have to agree with the one before; at least 1.
-    public var rounds: Int
-
-    public init(every: Duration = .seconds(1), rounds: Int = 2) {
-        self.every = every
-        self.rounds = rounds
-    }
-}
+public typealias ObservationBackend = Backend
 
 /// The paths that an observer reports, the events to report, and their timing.
 ///
@@ -87,14 +56,15 @@ public struct ObservationOptions: Sendable {
 
     /// Whether existing files are reported: `scan_begin`, then `created` with the origin `scan`, then `scan_end`.
     public var existing = false
-    /// The behaviour when a root does not exist at the start of the observation.
+    /// The behaviour when a root does not exist at the start of the observation; `fail` throws
+    /// ``ObservationError/missingRoot(_:)``.
     public var missing = MissingRoot.wait
     /// The known state at the end of an earlier observation: changes since then are reported with the origin `scan`.
     public var resuming: ObservationSnapshot?
 
     // MARK: Detection
 
-    /// The way the roots are watched: where the kernel does not report every change, ``ObservationBackend/auto`` polls.
+    /// The way the roots are watched: where the kernel does not report every change, `ObservationBackend.auto` polls.
     public var backend = ObservationBackend.auto
     /// The time between two polls, where a root is polled; at least 10 ms.
     public var pollInterval = Duration.seconds(10)

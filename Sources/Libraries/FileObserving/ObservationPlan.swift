@@ -90,11 +90,9 @@ struct ObservationPlan: Sendable {
 
     /// The scope for the watcher.
     var scope: WatchScope {
-        // Both types have the same cases.
-        let backend = Backend(rawValue: options.backend.rawValue) ?? .auto
         let interval = max(options.pollInterval, .milliseconds(10))
         var scope = WatchScope(
-            roots: roots.map { WatchRoot(path: $0, backend: backend, interval: interval) },
+            roots: roots.map { WatchRoot(path: $0, backend: options.backend, interval: interval) },
             isRaw: !options.events.isDisjoint(with: .raw),
             hintsFoundDirectories: options.types.contains(.directory),
             reaches: { [filter] in filter.reaches(below: $0.bytes) },
@@ -106,18 +104,19 @@ struct ObservationPlan: Sendable {
 
     /// The view of the observer: its files and events.
     var view: View {
-        View(
+        var view = View(
             id: Self.rule, filter: filter, types: options.types, mask: options.events,
             settle: SettlePolicy(
                 quiet: options.settle.map { max($0, .zero) },
                 stable: options.stable.map {
-                    SettlePolicy.Rounds(every: max($0.every, .milliseconds(1)), rounds: max($0.rounds, 1))
+                    StableRounds(every: max($0.every, .milliseconds(1)), rounds: max($0.rounds, 1))
                 },
                 writers: options.waitsForWriters ? .wait : .ignore, locks: options.waitsForLocks ? .wait : .ignore,
                 partial: .ignore, maximumWait: options.maximumWait.map { max($0, .milliseconds(1)) },
                 isTree: options.isTree),
-            initialScan: options.resuming != nil ? .compare(since: nil) : options.existing ? .report : .ignore,
-            receivesAtOnce: true)
+            initialScan: options.resuming != nil ? .compare(since: nil) : options.existing ? .report : .ignore)
+        view.receivesAtOnce = true
+        return view
     }
 }
 

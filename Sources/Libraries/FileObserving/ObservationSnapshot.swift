@@ -8,7 +8,7 @@ public import System
 /// deleted, as if it had observed them.
 public struct ObservationSnapshot: Sendable, Hashable, Codable {
     /// The known state of one path.
-    public struct Fact: Sendable, Hashable, Codable {
+    public struct Entry: Sendable, Hashable, Codable {
         public var path: PathBytes
         public var snapshot: Snapshot
 
@@ -19,7 +19,10 @@ public struct ObservationSnapshot: Sendable, Hashable, Codable {
     }
 
     /// Each path once, directories before their contents.
-    public var facts: [Fact]
+    public var entries: [Entry]
 
-    public init(facts: [Fact]) { self.facts = facts }
+    /// The names in encoded snapshots.
+    private enum CodingKeys: String, CodingKey { case entries = "facts" }
+
+    public init(entries: [Entry]) { self.entries = entries }
 }

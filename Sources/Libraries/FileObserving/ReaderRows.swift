@@ -131,7 +131,7 @@ struct ReaderRows: Sendable {
     private mutating func addSign(_ event: FileEvent) {
         let key = Key(path: event.path, kind: event.kind)
         // A listing whose start was not received is replaced by the next one of its root.
-        if event.kind == .scanBegan, signs[key] != nil { signs[Key(path: event.path, kind: .scanEnded)] = nil }
+        if event.kind == .scanStarted, signs[key] != nil { signs[Key(path: event.path, kind: .scanEnded)] = nil }
         let known = event.kind.isLifecycle ? nil : signs[key]?.position
         signs[key] = (event, known ?? append(key))
     }

@@ -25,7 +25,7 @@ public struct EventMask: OptionSet, Hashable, Sendable {
     public static let mtime = EventMask(rawValue: 1 << 13)
     public static let xattr = EventMask(rawValue: 1 << 14)
 
-    public static let scanBegan = EventMask(rawValue: 1 << 15)
+    public static let scanStarted = EventMask(rawValue: 1 << 15)
     public static let scanEnded = EventMask(rawValue: 1 << 16)
     public static let overflow = EventMask(rawValue: 1 << 17)
     public static let unmounted = EventMask(rawValue: 1 << 18)
@@ -41,7 +41,7 @@ public struct EventMask: OptionSet, Hashable, Sendable {
     /// All events about attributes.
     public static let anyAttribute: EventMask = [.attributes, .mode, .uid, .gid, .nlink, .mtime, .xattr]
     /// All events about the watching of a root.
-    public static let lifecycle: EventMask = [.scanBegan, .scanEnded, .overflow, .unmounted, .rootGone, .rootBack]
+    public static let lifecycle: EventMask = [.scanStarted, .scanEnded, .overflow, .unmounted, .rootGone, .rootBack]
     /// All events that are passed on as the kernel reports them.
     public static let raw: EventMask = [.opened, .accessed, .closed]
     /// `created modified deleted moved attributes`.
@@ -53,7 +53,7 @@ public struct EventMask: OptionSet, Hashable, Sendable {
         ("attributes", .attributes), ("arriving", .arriving), ("extended", .extended), ("truncated", .truncated),
         ("overwritten", .overwritten), ("attributes.mode", .mode), ("attributes.uid", .uid),
         ("attributes.gid", .gid), ("attributes.nlink", .nlink), ("attributes.mtime", .mtime),
-        ("attributes.xattr", .xattr), ("scan_begin", .scanBegan), ("scan_end", .scanEnded), ("overflow", .overflow),
+        ("attributes.xattr", .xattr), ("scan_begin", .scanStarted), ("scan_end", .scanEnded), ("overflow", .overflow),
         ("unmounted", .unmounted), ("root_gone", .rootGone), ("root_back", .rootBack), ("opened", .opened),
         ("accessed", .accessed), ("closed", .closed),
     ]
@@ -79,7 +79,7 @@ public struct EventMask: OptionSet, Hashable, Sendable {
         case .moved: self = .moved
         case .attributes: self = .attributes
         case .arriving: self = .arriving
-        case .scanBegan: self = .scanBegan
+        case .scanStarted: self = .scanStarted
         case .scanEnded: self = .scanEnded
         case .overflow: self = .overflow
         case .unmounted: self = .unmounted

@@ -17,7 +17,7 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
     /// A name appeared, and its content may be incomplete: reported at once.
     case arriving
     /// The scan of a root starts; the path is the root, as for all following kinds up to `rootBack`.
-    case scanBegan = "scan_begin"
+    case scanStarted = "scan_begin"
     /// All results of the scan have been reported, except for files that are still being written.
     case scanEnded = "scan_end"
     /// The kernel's queue was full; the following scan finds the missing changes.
@@ -46,7 +46,7 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
     /// Whether the event is about the watching of a root, not about a path in it.
     public var isLifecycle: Bool {
         switch self {
-        case .scanBegan, .scanEnded, .overflow, .unmounted, .rootGone, .rootBack: true
+        case .scanStarted, .scanEnded, .overflow, .unmounted, .rootGone, .rootBack: true
         default: false
         }
     }

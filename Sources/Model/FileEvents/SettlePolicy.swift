@@ -11,22 +11,9 @@ package struct SettlePolicy: Sendable, Hashable {
         case wait, ignore
     }
 
-    /// Rounds in which identity, size and modification time have to be equal.
-    package struct Rounds: Sendable, Hashable {
-        /// The time between two samples.
-        package var every: Duration
-        /// The number of samples that have to agree with the one before; at least 1.
-        package var rounds: Int
-
-        package init(every: Duration = .seconds(1), rounds: Int = 2) {
-            self.every = every
-            self.rounds = rounds
-        }
-    }
-
     /// The time for which nothing may happen to the path; zero for no delay.
     package var quiet: Duration?
-    package var stable: Rounds?
+    package var stable: StableRounds?
     package var writers: Gate
     package var locks: Gate
     /// The reaction to a companion that shows that the file is still being transferred, see ``PartialFile``.
@@ -40,7 +27,7 @@ package struct SettlePolicy: Sendable, Hashable {
     package var isTree: Bool
 
     package init(
-        quiet: Duration? = nil, stable: Rounds? = nil, writers: Gate = .wait, locks: Gate = .ignore,
+        quiet: Duration? = nil, stable: StableRounds? = nil, writers: Gate = .wait, locks: Gate = .ignore,
         partial: Gate = .wait, whenHeld: Duration? = nil, maximumWait: Duration? = nil, isTree: Bool = false
     ) {
         self.quiet = quiet
@@ -69,5 +56,15 @@ package struct SettlePolicy: Sendable, Hashable {
     }
 
     /// Returns the rounds in effect for a path; nil when none are required.
-    package func stable(isPolled: Bool) -> Rounds? { stable ?? (isPolled ? Rounds() : nil) }
+    package func stable(isPolled: Bool) -> StableRounds? { stable ?? (isPolled ? StableRounds() : nil) }
+}
+
+/// Rounds in which the identity, size and modification time of a file have to be equal.
+public struct StableRounds: Sendable, Hashable {
+    /// The time between two samples.
+    public var every: Duration
+    /// The number of samples that have to agree with the one before; at least 1.
+    public var rounds: Int
+
+    public init(every: Duration = .seconds(1), rounds: Int = 2) { (self.every, self.rounds) = (every, rounds) }
 }

@@ -10,26 +10,9 @@ package struct Rule: Sendable {
         case ignore, process
     }
 
-    /// The handling of a root that does not exist at the start.
-    package enum Missing: String, Sendable, Hashable, CaseIterable {
-        case wait, fail, create
-    }
-
     /// Whether a possible event is reported.
     package enum Telling: String, Sendable, Hashable, CaseIterable {
         case report, ignore
-    }
-
-    /// The handling of a newer event for a path whose action is running.
-    package enum WhileBusy: String, Sendable, Hashable, CaseIterable {
-        /// Runs for every event, one after another.
-        case queue
-        /// Runs once more, with the newest metadata.
-        case coalesce
-        /// Does not run again: the changes in the meantime count as known.
-        case drop
-        /// Stops the running action, and runs it again with the newest metadata.
-        case restart
     }
 
     /// The settings for following a growing file.
@@ -67,7 +50,7 @@ package struct Rule: Sendable {
     package var events: EventMask
     package var settle: SettlePolicy
     package var existing: Existing = .ignore
-    package var missing: Missing = .wait
+    package var missing: MissingRoot = .wait
     /// The handling of a rewrite with the same bytes.
     package var sameContent: Telling = .report
     /// The handling of changes that the rule's own actions make to their input file.

@@ -93,13 +93,7 @@ struct Attempt: Sendable {
     let log: Logger
     let host: Host
     let permission: StartPermission
-    /// Called when a step has succeeded and another one follows.
-    ///
-    /// It receives all finished steps, and the outputs of the last one under each name by which the rule matches
-    /// them.
-    var progress: @Sendable (JobID, [FinishedStep], Set<PathBytes>) -> Void = { _, _, _ in }
-    /// Called before an action writes a path that the rule matches.
-    var declared: @Sendable (JobID, PathBytes) -> Void = { _, _ in }
+    let mailbox: Mailbox
 
     func run() -> Result {
         let start = host.clock.now()
@@ -165,7 +159,8 @@ struct Attempt: Sendable {
         part.termination = .outcome(outcome)
         // The job is never resumed after the last step.
         part.job.finishedSteps.append(FinishedStep(outcome, action: isLast ? "" : action.digest))
-        if !isLast { progress(part.job.id, part.job.finishedSteps, Set(outcome.outputs.flatMap(names))) }
+        if isLast { return }
+        mailbox.post(.advanced(part.job.id, part.job.finishedSteps, Set(outcome.outputs.flatMap(names))))
     }
 
     /// Ends the list of `on_failure` before an action that does not accept the event; `action` is checked when rules
@@ -179,11 +174,6 @@ struct Attempt: Sendable {
         return true
     }
 
-    /// Declares the names under which the rule matches a path that an action is about to write.
-    private func declare(_ output: PathBytes, of job: JobID) {
-        for name in names(of: output) { declared(job, name) }
-    }
-
     func invocation(_ job: Job, now: Timestamp, timeout: Duration) -> Invocation {
         var log = log
         log[metadataKey: "rule"] = "\(rule.name)"
@@ -191,7 +181,7 @@ struct Attempt: Sendable {
         var invocation = rule.invocation(
             for: job, now: now, timeout: timeout, count: inputs.count, stop: stop, log: log)
         invocation.mayStart = { [permission] in permission.wait() }
-        invocation.willWrite = { declare($0, of: job.id) }
+        invocation.willWrite = { for name in names(of: $0) { mailbox.post(.declared(job.id, name)) } }
         return invocation
     }
 

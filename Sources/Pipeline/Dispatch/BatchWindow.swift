@@ -16,7 +16,7 @@ package struct BatchWindow {
     package init(_ batch: Rule.Batch) { self.batch = batch }
 
     /// Records that an event of the path was accepted.
-    package mutating func note(_ path: PathBytes, at now: ContinuousClock.Instant) {
+    package mutating func record(_ path: PathBytes, at now: ContinuousClock.Instant) {
         first = first ?? now
         last = now
         if paths.count < batch.files { paths.insert(path) }

@@ -67,7 +67,7 @@ package struct CircuitBreaker: Sendable {
     ///   - random: A number from 0 to 1, for the next pause.
     ///   - now: The current time.
     /// - Returns: The resulting change of the rule; nil if there is none.
-    package mutating func note(
+    package mutating func record(
         _ sign: Sign, of file: PathBytes, random: Double, at now: ContinuousClock.Instant
     ) -> Change? {
         let wasProbe = probe == file

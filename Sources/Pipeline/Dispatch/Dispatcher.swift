@@ -123,7 +123,7 @@ struct Dispatcher: ~Copyable {
 
     /// Whether any job could be leased.
     func hasWork(_ reconciler: borrowing Reconciler) -> Bool {
-        !givenUp.isEmpty || jobs.rules.active(reconciler).contains { hasWork($0, reconciler) }
+        !givenUp.queue.isEmpty || jobs.rules.active(reconciler).contains { hasWork($0, reconciler) }
     }
 
     private func hasWork(_ state: RuleState, _ reconciler: borrowing Reconciler) -> Bool {
@@ -186,7 +186,7 @@ struct Dispatcher: ~Copyable {
     // MARK: on_failure
 
     /// Whether `on_failure` could start for a job if a slot were free.
-    var hasGivenUp: Bool { givenUp.mayStart { jobs.rules[$0].map { pauses.hold($0.rule.name) } ?? true } }
+    var hasGivenUp: Bool { givenUp.queue.contains { jobs.rules[$0.rule].map { !pauses.hold($0.rule.name) } ?? false } }
 
     /// Starts `on_failure` for the jobs for which there are slots, and whose files are not in use.
     private mutating func startGivenUp(at now: ContinuousClock.Instant) {
@@ -304,7 +304,7 @@ struct Dispatcher: ~Copyable {
             let (sign, message) = CircuitBreaker.sign(of: parts)
             guard sign != .nothing || state.breaker != nil, let first = parts.first else { continue }
             var breaker = state.breaker ?? CircuitBreaker()
-            let change = breaker.note(sign, of: first.job.event.path, random: engine.host.random(), at: now)
+            let change = breaker.record(sign, of: first.job.event.path, random: engine.host.random(), at: now)
             state.breaker = sign == .works ? nil : breaker
             let name = state.rule.name
             switch change {

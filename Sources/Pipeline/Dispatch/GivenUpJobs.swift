@@ -15,9 +15,7 @@ struct GivenUpJobs {
         let jobs: [Entry]
     }
 
-    private var queue: [Group] = []
-
-    var isEmpty: Bool { queue.isEmpty }
+    private(set) var queue: [Group] = []
 
     /// Queues those of the jobs that were given up.
     mutating func queue(_ jobs: [Entry], of state: RuleState) {
@@ -32,9 +30,6 @@ struct GivenUpJobs {
         defer { queue = [] }
         return queue
     }
-
-    /// Whether a list could start if a slot were free.
-    func mayStart(unless isPaused: (RuleID) -> Bool) -> Bool { queue.contains { !isPaused($0.rule) } }
 }
 
 extension RuleState {

@@ -89,7 +89,7 @@ extension JobRegistry {
     ) -> AttemptReport? {
         let (state, job) = (ended.state, ended.job)
         let rule = state.rule
-        if ended.part.hasStarted, !outcome.isInterrupted { state.gates.cooldown?.note(job.event.path, at: ended.now) }
+        if ended.part.hasStarted, !outcome.isInterrupted { state.gates.cooldown?.record(job.event.path, at: ended.now) }
         for output in ended.part.outputs.sorted() {
             reconciler.views[state.index].recordOwnWrite(output, of: ended.number)
         }

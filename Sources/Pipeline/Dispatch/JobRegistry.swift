@@ -290,7 +290,7 @@ struct JobRegistry: ~Copyable {
 
     /// Returns the interrupted actions of restored offers.
     func interrupted(_ offers: [Offer], _ state: RuleState) -> [UInt64: (action: Action, job: Job)] {
-        return offers.reduce(into: [:]) { all, offer in
+        offers.reduce(into: [:]) { all, offer in
             guard offer.mayHaveRemovedInput, let job = state.jobs[offer.number],
                 let action = state.rule.nextAction(of: job)
             else { return }

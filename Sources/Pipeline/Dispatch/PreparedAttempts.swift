@@ -22,12 +22,10 @@ struct PreparedAttempts {
     var count: Int { attempts.count }
 
     mutating func add(_ inputs: [Attempt.Input], _ rule: Rule, _ stop: StopSignal) {
-        var attempt = Attempt(
-            inputs: inputs, rule: rule, perform: engine.perform, stop: stop, log: engine.log, host: engine.host,
-            permission: permission)
-        attempt.progress = { [mailbox = engine.mailbox] in mailbox.post(.advanced($0, $1, $2)) }
-        attempt.declared = { [mailbox = engine.mailbox] in mailbox.post(.declared($0, $1)) }
-        attempts.append(attempt)
+        attempts.append(
+            Attempt(
+                inputs: inputs, rule: rule, perform: engine.perform, stop: stop, log: engine.log, host: engine.host,
+                permission: permission, mailbox: engine.mailbox))
     }
 
     /// Starts the attempts on threads of the pool; their actions wait for ``launch(running:)``.
@@ -36,8 +34,7 @@ struct PreparedAttempts {
         isSubmitted = true
         let isQuick = engine.mailbox.gather(started: attempts.count, running: running)
         executor.submit(
-            attempts.map { attempt in { [mailbox = engine.mailbox] in mailbox.post(.ended(attempt.run())) } },
-            isQuick: isQuick)
+            attempts.map { attempt in { attempt.mailbox.post(.ended(attempt.run())) } }, isQuick: isQuick)
     }
 
     /// Lets the actions of the submitted attempts start.

@@ -73,8 +73,7 @@ final class Conditions {
         switch writers {
         case .none: return .unknown(.unseen)
         case .denied: return .unknown(.denied)
-        case .recorder(let recorder):
-            return recorder.writer(of: event, isTree: ruleset.rules[index].settle.isTree)
+        case .recorder(let recorder): return recorder.writer(of: event, isTree: ruleset.rules[index].settle.isTree)
         }
     }
 

@@ -25,7 +25,6 @@ struct DuePathRequest: Sendable {
     var rule: String?
     var limit: Int
     var isWanted: @Sendable (PathBytes) -> Bool
-    var answer: @Sendable ([DuePath]) -> Void
 }
 
 extension Engine {
@@ -41,16 +40,10 @@ extension Engine {
         of rule: String? = nil, limit: Int, within timeout: Duration,
         where isWanted: @escaping @Sendable (PathBytes) -> Bool = { _ in true }
     ) -> [DuePath]? {
-        guard let done = try? Wake() else { return nil }
-        let found = Mutex<[DuePath]?>(nil)
-        let request = DuePathRequest(rule: rule, limit: limit, isWanted: isWanted) { paths in
-            found.withLock { $0 = paths }
-            done.signal()
-        }
-        dueRequests.withLock { $0.append(request) }
+        guard let request = try? Request<[DuePath]>() else { return nil }
+        dueRequests.withLock { $0.append((DuePathRequest(rule: rule, limit: limit, isWanted: isWanted), request)) }
         mailbox.wake()
-        done.wait(until: .now + timeout)
-        return found.withLock { $0 }
+        return request.wait(until: .now + timeout)
     }
 }
 

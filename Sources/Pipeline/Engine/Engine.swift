@@ -59,7 +59,7 @@ package final class Engine: Sendable {
     let monitor: Monitor
     let stopSignal = StopSignal()
     /// The requests for due paths that have no answer yet.
-    let dueRequests = Mutex<[DuePathRequest]>([])
+    let dueRequests = Mutex<[(DuePathRequest, Request<[DuePath]>)]>([])
     var host: Host { options.host }
 
     /// Creates an engine that is not running.
@@ -83,7 +83,7 @@ package final class Engine: Sendable {
         (self.perform, self.log) = (perform, log)
         self.store = store
         self.report = {
-            monitor.note($0)
+            monitor.record($0)
             report($0)
         }
     }
@@ -129,9 +129,9 @@ extension Engine {
     ///
     /// - Parameters:
     ///   - command: The request.
-    ///   - whenKept: Called on the engine's thread once it is committed, or if the store cannot be written.
-    package func carryOut(_ command: JobCommand, whenKept: @escaping @Sendable () -> Void) {
-        mailbox.post(.command(command, whenKept))
+    ///   - whenStored: Called on the engine's thread once it is committed, or if the store cannot be written.
+    package func carryOut(_ command: JobCommand, whenStored: @escaping @Sendable () -> Void) {
+        mailbox.post(.command(command, whenStored))
     }
 
     /// Runs other rules from now on, without an interruption of watching.

@@ -141,8 +141,8 @@ extension EngineLoop {
         restore(except: running)
         dispatcher.pauses = dispatcher.pauses.renamed(for: next.ruleset)
         if dispatcher.pauses != engine.store.stored.pauses { dispatcher.jobs.changes.pauses = dispatcher.pauses }
-        engine.monitor.note(next.ruleset)
-        engine.monitor.note(dispatcher.pauses)
+        engine.monitor.record(next.ruleset)
+        engine.monitor.record(dispatcher.pauses)
         for (rule, jobs) in engine.store.stored.unloaded.sorted(by: { $0.key < $1.key }) where unloaded[rule] != jobs {
             engine.report(.waiting(rule: rule, jobs: jobs))
         }
@@ -169,7 +169,7 @@ extension EngineLoop {
         guard !engine.options.isOnce, !engine.options.isDry else { return }
         dispatcher.pauses = stored.renamed(for: dispatcher.jobs.rules.ruleset)
         if dispatcher.pauses != stored { dispatcher.jobs.changes.pauses = dispatcher.pauses }
-        engine.monitor.note(dispatcher.pauses)
+        engine.monitor.record(dispatcher.pauses)
         if !dispatcher.pauses.isEmpty { engine.report(.paused(dispatcher.pauses)) }
     }
 
@@ -201,8 +201,7 @@ extension MountRecord {
             }
         }
         return wanted.sorted().compactMap { point in
-            guard case .present(let snapshot) = fileSystem.stat(point) else { return nil }
-            return MountRecord(point: point, identity: snapshot.identity)
+            fileSystem.stat(point).snapshot.map { MountRecord(point: point, identity: $0.identity) }
         }
     }
 
@@ -210,10 +209,10 @@ extension MountRecord {
     fileprivate func isAway(in fileSystem: any FileSystem) -> Bool {
         // The root file system is always mounted, even if it differs in each container.
         guard point != "/" else { return false }
-        guard fileSystem.mountPoints.contains(point), case .present(let snapshot) = fileSystem.stat(point) else {
+        guard fileSystem.mountPoints.contains(point), let now = fileSystem.stat(point).snapshot?.identity else {
             return true
         }
         // The device number may differ after a boot.
-        return snapshot.identity.inode != identity.inode || snapshot.identity.birth != identity.birth
+        return now.inode != identity.inode || now.birth != identity.birth
     }
 }

@@ -44,7 +44,7 @@ package struct EngineLoop: ~Copyable {
         } catch {
             throw .watching(error)
         }
-        engine.monitor.note(ruleset)
+        engine.monitor.record(ruleset)
         let start = RuleStarts(ruleset, engine.store, options, on: host)
         let reconciler = Reconciler(
             views: start.views, ledger: engine.store, isPatient: !options.isOnce, on: host,
@@ -117,10 +117,10 @@ package struct EngineLoop: ~Copyable {
         let messages = engine.mailbox.take()
         dispatcher.prepared.wakeRest()
         // An outcome is recorded after all earlier events.
-        if messages.contains(where: \.isOutcome) { watcher.drain() }
+        if messages.contains(where: { if case .ended = $0 { true } else { false } }) { watcher.drain() }
         var batch = hints.take()
         now = engine.host.clock.now()
-        if batch.reports.contains(where: \.isOfMount) {
+        if batch.reports.contains(where: { if case .mounted = $0 { true } else { false } }) {
             recordMounts(dispatcher.jobs.changes.mounts ?? engine.store.stored.mounts)
         }
         if run.phase == .running {
@@ -179,17 +179,12 @@ package struct EngineLoop: ~Copyable {
                 run.reloads == 0
                     ? .ready(directories: directories, rules: rules) : .reloaded(directories: directories, rules: rules)
             )
-        case .failure(let error) where !run.isReady && run.reloads == 0 && isFatal(error):
+        case .failure(let error)
+        where !run.isReady && run.reloads == 0 && dispatcher.jobs.rules.ruleset.roots.contains(error.path):
             // A rule that cannot be watched from the start would never run and never report it.
             run.fault = error
             run.phase = .draining
         default: engine.report(.watching(watching))
-        }
-    }
-
-    private func isFatal(_ error: WatchError) -> Bool {
-        switch error {
-        case .notDirectory(let path), .refused(let path, _): dispatcher.jobs.rules.ruleset.roots.contains(path)
         }
     }
 
@@ -229,7 +224,7 @@ package struct EngineLoop: ~Copyable {
         reportEvents(accepted)
         for (view, event) in accepted {
             let state = dispatcher.jobs.rules[view]
-            state.batch?.note(event.path, at: now)
+            state.batch?.record(event.path, at: now)
             if state.rule.group != nil { reconciler.wake(state.rule.groupGate(of: event.path)) }
         }
     }
@@ -244,7 +239,7 @@ package struct EngineLoop: ~Copyable {
             // The end of a listing follows the paths that it found.
             let after = event.kind == .scanEnded ? reconciler.views[view].lastDuePosition : 0
             dispatcher.jobs.freeze(event, state, isInterrupted: isUncertain, after: after, at: now)
-            state.batch?.note(event.path, at: now)
+            state.batch?.record(event.path, at: now)
         }
     }
 
@@ -342,8 +337,7 @@ package struct EngineLoop: ~Copyable {
             return dispatcher.jobs.rules.allSatisfy { isHandled($0) }
         case .draining:
             return running == 0 && (run.storeRetry == nil && !dispatcher.hasGivenUp || run.storeFault != nil)
-        case .ending:
-            return running == 0 || run.limit.map { $0 <= now } ?? false
+        case .ending: return running == 0 || run.limit.map { $0 <= now } ?? false
         }
     }
 
@@ -375,16 +369,5 @@ package struct EngineLoop: ~Copyable {
             succeeded: counts.succeeded, skipped: counts.skipped, failed: counts.failed, unfinished: counts.open,
             unsettled: reconciler.unsettled(and: late), due: due, isForced: run.isForced, fault: run.fault,
             journalFault: run.storeFault)
-    }
-}
-
-extension Mailbox.Message {
-    fileprivate var isOutcome: Bool { if case .ended = self { true } else { false } }
-}
-
-extension WatchReport {
-    /// Whether a file system was mounted.
-    fileprivate var isOfMount: Bool {
-        if case .mounted = self { true } else { false }
     }
 }

@@ -119,9 +119,8 @@ struct JobCommandRunner {
         let rule = state.rule
         let root =
             rule.root(taking: request.path) ?? rule.roots.first { request.path.isInside($0) } ?? request.path.parent
-        var snapshot = Snapshot.unseen
         let files = WatchedPaths(roots: [root], in: engine.host.fileSystem)
-        if case .present(let present) = files.inspect(at: request.path) { snapshot = present }
+        let snapshot = files.inspect(at: request.path).snapshot ?? .unseen
         let event = FileEvent(
             kind: .created, path: request.path, root: root, snapshot: snapshot, origin: .manual,
             time: engine.host.clock.time())

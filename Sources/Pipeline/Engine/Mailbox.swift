@@ -6,9 +6,10 @@ import System
 final class Mailbox: Sendable {
     enum Message: Sendable {
         case ended(Attempt.Result)
-        /// A step of a job has succeeded, and another one follows.
+        /// A step of a job has succeeded, and another one follows: all finished steps, and the outputs of the last one
+        /// under each name by which the rule matches them.
         case advanced(JobID, [FinishedStep], Set<PathBytes>)
-        /// The running step of a job is about to write a path.
+        /// The running step of a job is about to write a path that the rule matches.
         case declared(JobID, PathBytes)
         case stop
         case stopAtOnce

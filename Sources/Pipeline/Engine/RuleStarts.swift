@@ -41,10 +41,11 @@ extension View {
     init(_ rule: Rule, id: RuleID, initialScan: InitialScanPolicy) {
         self.init(
             id: id, filter: rule.filter, types: rule.types, mask: rule.events, settle: rule.settle,
-            initialScan: initialScan, storesDuePaths: !rule.catchUp || rule.needsWriter,
-            isPolled: rule.backend == .poll,
-            mayChangeInput: rule.ownWrites == .ignore && (rule.actions + rule.onFailure).contains(where: \.isProgram),
-            tailBytes: rule.tail?.maximumBytes, whileBusy: WhileBusy(rule.whileBusy))
+            initialScan: initialScan)
+        storesDuePaths = !rule.catchUp || rule.needsWriter
+        isPolled = rule.backend == .poll
+        mayChangeInput = rule.ownWrites == .ignore && (rule.actions + rule.onFailure).contains(where: \.isProgram)
+        (tailBytes, whileBusy) = (rule.tail?.maximumBytes, rule.whileBusy)
     }
 }
 
@@ -63,17 +64,5 @@ extension Rule {
             let (filter, types) = matching(selection)
             return .compare(since: isOnce ? nil : last, formerly: PathSelection(filter: filter, types: types))
         }
-    }
-}
-
-extension View.WhileBusy {
-    fileprivate init(_ word: Rule.WhileBusy) {
-        self =
-            switch word {
-            case .queue: .queue
-            case .coalesce: .merge
-            case .drop: .drop
-            case .restart: .restart
-            }
     }
 }

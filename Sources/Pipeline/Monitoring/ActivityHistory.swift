@@ -33,35 +33,30 @@ package struct ActivityHistory: Sendable {
     private var points: [(slot: Int, point: Point)] = []
     private var slot = 0
     private var open = Point()
-    private var settles = LogHistogram()
-    private var waits = LogHistogram()
-    private var runs = LogHistogram()
+    /// The durations in the current slot.
+    private var durations: [Phase: LogHistogram] = [:]
 
     package init(start: ContinuousClock.Instant) { self.start = start }
 
     // MARK: Recording
 
     /// Records the number of pending or running jobs, and the number of events that became jobs.
-    package mutating func note(events: Int, queue: Int, at now: ContinuousClock.Instant) {
+    package mutating func record(events: Int, queue: Int, at now: ContinuousClock.Instant) {
         advance(to: now)
         open.events += events
         open.queue = queue
     }
 
     /// Records the duration of a phase of one job or attempt.
-    package mutating func note(_ duration: Duration, of phase: Phase, at now: ContinuousClock.Instant) {
+    package mutating func record(_ duration: Duration, of phase: Phase, at now: ContinuousClock.Instant) {
         advance(to: now)
-        switch phase {
-        case .settle: settles.add(duration)
-        case .wait: waits.add(duration)
-        case .run: runs.add(duration)
-        }
+        durations[phase, default: LogHistogram()].add(duration)
     }
 
     package enum Phase: Sendable { case settle, wait, run }
 
     /// Records the state of a job after an attempt, and the ending of that.
-    package mutating func note(_ state: JobState, _ ending: Outcome.Ending, at now: ContinuousClock.Instant) {
+    package mutating func record(_ state: JobState, _ ending: Outcome.Ending, at now: ContinuousClock.Instant) {
         advance(to: now)
         switch state {
         case .succeeded: open.succeeded += 1
@@ -71,7 +66,7 @@ package struct ActivityHistory: Sendable {
     }
 
     private mutating func advance(to now: ContinuousClock.Instant) {
-        let next = Self.slot(of: now, since: start)
+        let next = slot(of: now)
         guard next > slot else { return }
         let closed = closed
         if points.count < Self.length {
@@ -82,24 +77,22 @@ package struct ActivityHistory: Sendable {
         slot = next
         open = Point()
         open.queue = closed.queue
-        settles.removeAll()
-        waits.removeAll()
-        runs.removeAll()
+        durations = [:]
     }
 
     /// The current slot so far.
     private var closed: Point {
         var point = open
-        point.settleMedian = settles.quantile(0.5)
-        point.waitMedian = waits.quantile(0.5)
-        point.runMedian = runs.quantile(0.5)
-        point.runSlowest = runs.quantile(0.99)
+        point.settleMedian = durations[.settle]?.quantile(0.5)
+        point.waitMedian = durations[.wait]?.quantile(0.5)
+        point.runMedian = durations[.run]?.quantile(0.5)
+        point.runSlowest = durations[.run]?.quantile(0.99)
         return point
     }
 
-    private static func slot(of now: ContinuousClock.Instant, since start: ContinuousClock.Instant) -> Int {
+    private func slot(of now: ContinuousClock.Instant) -> Int {
         // Whole seconds: a quotient of durations is a floating-point number, and may miss a slot by a rounding error.
-        Int(max(0, (now - start).components.seconds) / interval.components.seconds)
+        Int(max(0, (now - start).components.seconds) / Self.interval.components.seconds)
     }
 
     // MARK: Queries
@@ -118,7 +111,7 @@ package struct ActivityHistory: Sendable {
     ///   - wall: The current time by the system's clock, which the points' times use.
     /// - Returns: The points; one without any counts for a slot in which nothing happened.
     package func points(at now: ContinuousClock.Instant, wall: Timestamp) -> [Point] {
-        let present = Self.slot(of: now, since: start)
+        let present = slot(of: now)
         let age = now - start
         var queue = 0
         var finished: [Point] = []
@@ -134,7 +127,7 @@ package struct ActivityHistory: Sendable {
 
     /// Returns the events and finished attempts per second, over the last minute.
     package func rates(at now: ContinuousClock.Instant) -> (events: Double, jobs: Double) {
-        let present = Self.slot(of: now, since: start)
+        let present = slot(of: now)
         let first = max(0, present - 11)
         var events = 0
         var jobs = 0

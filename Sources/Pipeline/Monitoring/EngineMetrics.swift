@@ -11,8 +11,8 @@ import Synchronization
 package final class EngineMetrics: Sendable {
     private let factory: any MetricsFactory
     private let hints: Counter
-    private let settle: Timer
-    private let wait: Timer
+    let settle: Timer
+    let wait: Timer
     /// The counters of rules, by name, rule, and kind or state; a lookup by labels costs more than counting.
     private let counters = Mutex<[[String]: Counter]>([:])
     private let timers = Mutex<[String: Timer]>([:])
@@ -44,10 +44,6 @@ package final class EngineMetrics: Sendable {
         count("alight_events_total", rule: rule, "kind", event.kind.rawValue)
     }
 
-    func recordSettle(_ duration: Duration) { settle.record(duration) }
-
-    func recordWait(_ duration: Duration) { wait.record(duration) }
-
     func recordAttempt(_ attempt: AttemptReport) {
         count("alight_attempts_total", rule: attempt.rule, "outcome", attempt.outcome.ending.rawValue)
         timers.withLock { timers in
@@ -78,7 +74,7 @@ package final class EngineMetrics: Sendable {
 }
 
 extension Timer {
-    fileprivate func record(_ duration: Duration) {
+    func record(_ duration: Duration) {
         let (seconds, attoseconds) = duration.components
         recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
     }

@@ -7,13 +7,12 @@ package struct LogHistogram: Sendable, Hashable {
     private static let least = 0.0001
     private static let classes = 112
 
-    private var counts: [UInt32] = []
-    package private(set) var total = 0
+    private var counts = [UInt32](repeating: 0, count: LogHistogram.classes)
+    private var total = 0
 
     package init() {}
 
     package mutating func add(_ duration: Duration) {
-        if counts.isEmpty { counts = Array(repeating: 0, count: Self.classes) }
         let seconds = max(duration / .seconds(1), Self.least)
         // A quarter of an octave each; the last class contains everything longer than about seven hours.
         let location = min(Self.classes - 1, Int(log2(seconds / Self.least) * Self.fineness))
@@ -32,11 +31,5 @@ package struct LogHistogram: Sendable, Hashable {
             if seen >= wanted { return .seconds(Self.least * exp2((Double(location) + 0.5) / Self.fineness)) }
         }
         return nil
-    }
-
-    mutating func removeAll() {
-        guard total > 0 else { return }
-        for index in counts.indices { counts[index] = 0 }
-        total = 0
     }
 }

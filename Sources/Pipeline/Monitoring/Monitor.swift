@@ -66,7 +66,7 @@ package final class Monitor: Sendable {
     package func end() { state.withLock { $0.watcher = nil } }
 
     /// Records the rules that are in effect from now on.
-    package func note(_ ruleset: Ruleset) {
+    package func record(_ ruleset: Ruleset) {
         state.withLock { state in
             for (former, name) in ruleset.renames {
                 guard let tally = state.status.rules.removeValue(forKey: former) else { continue }
@@ -77,13 +77,13 @@ package final class Monitor: Sendable {
         }
     }
 
-    package func note(_ pauses: Pauses) { state.withLock { $0.status.pauses = pauses } }
+    package func record(_ pauses: Pauses) { state.withLock { $0.status.pauses = pauses } }
 
     /// Records the state at the end of a turn.
     package func recordTurn(
         _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int,
         held: [PathBytes: ContinuousClock.Instant], queue: JobCounts, pauses: Pauses,
-        slots: EngineStatus.Slots, pending: [String: Int] = [:], at now: ContinuousClock.Instant
+        slots: EngineStatus.Slots, pending: [String: Int], at now: ContinuousClock.Instant
     ) {
         metrics?.recordHints(hints)
         state.withLock { state in
@@ -97,7 +97,7 @@ package final class Monitor: Sendable {
             state.status.pending = pending
             if state.status.queue != queue {
                 state.status.queue = queue
-                state.history.note(events: 0, queue: queue.open, at: now)
+                state.history.record(events: 0, queue: queue.open, at: now)
             }
         }
     }
@@ -113,7 +113,7 @@ package final class Monitor: Sendable {
                 }
             }
             state.status.counts.events += events.count
-            state.history.note(events: events.count, queue: state.status.queue.open + events.count, at: now)
+            state.history.record(events: events.count, queue: state.status.queue.open + events.count, at: now)
             for (rule, event) in events {
                 metrics?.recordEvent(event, rule: rule)
                 guard event.origin == .live, event.kind == .created || event.kind == .modified,
@@ -121,8 +121,8 @@ package final class Monitor: Sendable {
                 else { continue }
                 let duration = event.time.since(event.snapshot.changed)
                 guard duration > .zero, duration < Self.longestSettle else { continue }
-                state.history.note(duration, of: .settle, at: now)
-                metrics?.recordSettle(duration)
+                state.history.record(duration, of: .settle, at: now)
+                metrics?.settle.record(duration)
             }
         }
     }
@@ -163,19 +163,19 @@ package final class Monitor: Sendable {
             state.running[first] = nil
             state.outputs.insert(outputs, at: time)
             guard let duration else { return }
-            state.history.note(duration, of: .run, at: now)
+            state.history.record(duration, of: .run, at: now)
             for wait in waits {
-                state.history.note(max(.zero, wait), of: .wait, at: now)
-                metrics?.recordWait(max(.zero, wait))
+                state.history.record(max(.zero, wait), of: .wait, at: now)
+                metrics?.wait.record(max(.zero, wait))
             }
         }
     }
 
     /// Updates the status from a report of the engine.
-    package func note(_ report: EngineReport) {
+    package func record(_ report: EngineReport) {
         switch report {
-        case .attempt(let attempt): note([attempt])
-        case .batch(let attempts): note(attempts)
+        case .attempt(let attempt): record([attempt])
+        case .batch(let attempts): record(attempts)
         case .slowed(let rule, _, _, let message): state.withLock { $0.status.slowed[rule] = message }
         case .recovered(let rule): state.withLock { $0.status.slowed[rule] = nil }
         case .journal(let fault): state.withLock { $0.status.journalFault = fault }
@@ -183,13 +183,12 @@ package final class Monitor: Sendable {
             state.withLock { $0.status.overflows += 1 }
             metrics?.recordOverflow()
             recordRescan(.overflow)
-        case .watching(.rescanned):
-            state.withLock { $0.status.rescan?.ended = clock.time() }
+        case .watching(.rescanned): state.withLock { $0.status.rescan?.ended = clock.time() }
         default: break
         }
     }
 
-    private func note(_ attempts: [AttemptReport]) {
+    private func record(_ attempts: [AttemptReport]) {
         let now = clock.now()
         state.withLock { state in
             for attempt in attempts {
@@ -213,10 +212,9 @@ package final class Monitor: Sendable {
                     state.status.counts.failed += 1
                     tally.failed += 1
                     state.status.failures = Array(([job] + state.status.failures).prefix(Self.failures))
-                case .pending, .running:
-                    if ending != .notReady { state.status.counts.failedAttempts += 1 }
+                case .pending, .running: if ending != .notReady { state.status.counts.failedAttempts += 1 }
                 }
-                state.history.note(attempt.state, ending, at: now)
+                state.history.record(attempt.state, ending, at: now)
                 tally.last = job
                 state.status.rules[attempt.rule] = tally
             }

@@ -19,7 +19,7 @@ package struct Cooldown {
     package var count: Int { ends.count }
 
     /// Records the end of a run for the path.
-    package mutating func note(_ path: PathBytes, at now: ContinuousClock.Instant) {
+    package mutating func record(_ path: PathBytes, at now: ContinuousClock.Instant) {
         forget(until: now)
         ends[path] = now + pause
         order.append((path, now + pause))

@@ -70,7 +70,7 @@ struct DirtyPaths: ~Copyable {
 
     func contains(_ path: PathBytes, _ policy: Int) -> Bool { settler.contains(Key(path: path, policy: policy)) }
 
-    func hints(of path: PathBytes, _ policy: Int) -> Hints? { settler.note(Key(path: path, policy: policy)) }
+    func hints(of path: PathBytes, _ policy: Int) -> Hints? { settler.waiting(Key(path: path, policy: policy))?.note }
 
     /// The paths that a process has had open for writing or locked for a minute, and the time since which they
     /// settle.

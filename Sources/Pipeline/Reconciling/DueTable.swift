@@ -107,10 +107,7 @@ struct DueTable {
         subscript(path: PathBytes) -> Entry? {
             get { indexes[path].flatMap { all[Int($0)] } }
             set {
-                guard let newValue else {
-                    removeValue(forKey: path)
-                    return
-                }
+                guard let newValue else { return _ = removeValue(forKey: path) }
                 if let index = indexes[path] {
                     all[Int(index)] = newValue
                 } else if let index = free.popLast() {
@@ -141,15 +138,11 @@ struct DueTable {
         var inode: UInt64
         var changed: Timestamp
 
-        static let absent = Stamp(inode: 0, changed: Timestamp(seconds: 0, nanoseconds: 0))
-
-        init(inode: UInt64, changed: Timestamp) {
-            self.inode = inode
-            self.changed = changed
-        }
+        static let absent = Stamp(nil)
 
         init(_ snapshot: Snapshot?) {
-            self = snapshot.map { Stamp(inode: $0.identity.inode, changed: $0.changed) } ?? .absent
+            inode = snapshot?.identity.inode ?? 0
+            changed = snapshot?.changed ?? Timestamp(seconds: 0, nanoseconds: 0)
         }
     }
 
@@ -181,9 +174,7 @@ struct DueTable {
     /// The earliest time for which a path waits, or an earlier one for which no path waits any more.
     var nextTime: ContinuousClock.Instant? { times.min }
 
-    subscript(path: PathBytes) -> Entry? {
-        get { entries[path] }
-    }
+    subscript(path: PathBytes) -> Entry? { entries[path] }
 
     /// Returns the latest time at which a path that waits for something else stops waiting.
     func limit(of path: PathBytes) -> ContinuousClock.Instant? { limits[path] }

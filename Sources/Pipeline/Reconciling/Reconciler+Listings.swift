@@ -9,7 +9,7 @@ extension Reconciler {
         case .listing(let root, let origin):
             shared.unlisted.insert(root)
             rootsSeen.insert(root)
-            if shared.dirty.scans.add(root, origin) { freezeScan(.scanBegan, root, origin) }
+            if shared.dirty.scans.add(root, origin) { freezeScan(.scanStarted, root, origin) }
         case .listed(let root, let origin):
             compareKnown(inside: root, origin == .scan ? .scan : .rescan, at: now)
             shared.dirty.scans.setListed(root)
@@ -31,8 +31,8 @@ extension Reconciler {
             where root.isInside(directory) || directory.isInside(root) {
                 freezeLifecycle(.unmounted, at: root, path: point)
             }
-        case .mounted(let directory): shared.files.mount(directory)
-        case .polling(let directory, _, _): shared.files.setPolled(directory)
+        case .mounted(let directory): shared.files.unmounted.remove(directory)
+        case .polling(let directory, _, _): shared.files.polled.insert(directory)
         case .ready: isStarting = false
         default: break
         }
@@ -150,8 +150,7 @@ extension Reconciler {
     private mutating func freezeLifecycle(
         _ kind: EventKind, _ view: Int, _ path: PathBytes, in root: PathBytes, _ origin: EventOrigin
     ) {
-        var snapshot = Snapshot.unseen
-        if case .present(let present) = shared.host.fileSystem.stat(path) { snapshot = present }
+        let snapshot = shared.host.fileSystem.stat(path).snapshot ?? .unseen
         views[view].freezeReport(kind, path, root: root, snapshot, origin)
     }
 }

@@ -39,15 +39,6 @@ extension Reconciler {
         package var event: FileEvent
         /// The offer that is retried.
         package let retried: Offer?
-
-        /// Creates a candidate for a path that need not be due.
-        package init(view: Int, event: FileEvent) {
-            (self.view, path, self.event, retried) = (view, event.path, event, nil)
-        }
-
-        init(view: Int, path: PathBytes, event: FileEvent, retried: Offer?) {
-            (self.view, self.path, self.event, self.retried) = (view, path, event, retried)
-        }
     }
 
     /// A condition for which due paths wait.
@@ -102,4 +93,9 @@ extension Reconciler {
         /// The latest time at which the wait ends.
         package var until: ContinuousClock.Instant?
     }
+}
+
+extension Reconciler.Candidate {
+    /// Creates a candidate for a path that need not be due.
+    package init(view: Int, event: FileEvent) { self.init(view: view, path: event.path, event: event, retried: nil) }
 }

@@ -126,7 +126,7 @@ package struct Reconciler: ~Copyable {
     package func closeDirectories() { openedFiles.forget() }
 
     /// Sets the mount points of files that are not visible now, since nothing is mounted there.
-    package func setUnmounted(_ points: [PathBytes]) { shared.files.setUnmounted(points) }
+    package func setUnmounted(_ points: [PathBytes]) { shared.files.unmounted.formUnion(points) }
 
     package mutating func markCommitted() {
         shared.ledger.markCommitted()
@@ -164,7 +164,9 @@ package struct Reconciler: ~Copyable {
             compareKnown(inside: hint.path, signs: hint.signs.intersection([.moved, .polled]), hint.origin, at: now)
         }
         if !hint.signs.isDisjoint(with: .bare) { for view in matches(hint.path) { views[view].freezeRaw(hint) } }
-        if hint.signs.contains(.appeared) { shared.files.removeOtherSpelling(hint.path) }
+        if hint.signs.contains(.appeared), !shared.files.otherSpellings.isEmpty {
+            shared.files.otherSpellings.remove(hint.path)
+        }
         hint.signs.subtract(.bare)
         hint.signs.remove(.subtree)
         guard !hint.signs.isEmpty else { return }

@@ -31,7 +31,7 @@ package final class SharedState {
     /// Their owner commits each as a row together with the ledger, and runs the rows of a view first in, first out.
     /// It calls ``ViewReconciler/endFrozen(_:_:at:)`` when the row of an event that the ledger contains is finished.
     package var frozen: [(view: Int, event: FileEvent, isUncertain: Bool)] = []
-    /// The running offers of views with ``View/WhileBusy/restart`` whose file has changed and settled.
+    /// The running offers of views with ``WhileBusy/restart`` whose file has changed and settled.
     ///
     /// Their owner stops them, and ends them with ``Reconciler/Termination/overtaken``.
     package var overtaken: [(view: Int, number: UInt64)] = []

@@ -66,47 +66,23 @@ package struct View: Sendable {
     package var settle: SettlePolicy
     package var initialScan: InitialScanPolicy
     /// Whether due paths are stored until they are leased.
-    package var storesDuePaths: Bool
+    package var storesDuePaths = false
     /// Whether its roots are polled, because the kernel reports no events for them.
-    package var isPolled: Bool
+    package var isPolled = false
     /// Whether a program works on the file and may change it as a normal effect.
-    package var mayChangeInput: Bool
+    package var mayChangeInput = false
     /// The maximum number of bytes in one event of a view that follows the growth of files; nil for all others.
     package var tailBytes: Int?
-    package var whileBusy: WhileBusy
+    package var whileBusy = WhileBusy.coalesce
     /// Whether its owner receives all due events at once, by ``ViewReconciler/takeDue(at:)``, and none is leased.
-    package var receivesAtOnce: Bool
-
-    /// The treatment of a change that has settled while an action runs for its path.
-    package enum WhileBusy: Sendable, Hashable {
-        /// The path is compared when the action is finished.
-        case merge
-        /// Each settled change is a separate event.
-        case queue
-        /// The action is stopped.
-        case restart
-        /// The change counts as handled.
-        case drop
-    }
+    package var receivesAtOnce = false
 
     package init(
-        id: RuleID, filter: PathFilter, types: Set<FileType> = [.file], mask: EventMask,
-        settle: SettlePolicy = SettlePolicy(), initialScan: InitialScanPolicy = .ignore, storesDuePaths: Bool = false,
-        isPolled: Bool = false, mayChangeInput: Bool = false, tailBytes: Int? = nil, whileBusy: WhileBusy = .merge,
-        receivesAtOnce: Bool = false
+        id: RuleID, filter: PathFilter, types: Set<FileType>, mask: EventMask, settle: SettlePolicy,
+        initialScan: InitialScanPolicy
     ) {
-        self.id = id
-        self.filter = filter
-        self.types = types
-        self.mask = mask
-        self.settle = settle
-        self.initialScan = initialScan
-        self.storesDuePaths = storesDuePaths
-        self.isPolled = isPolled
-        self.mayChangeInput = mayChangeInput
-        self.tailBytes = tailBytes
-        self.whileBusy = whileBusy
-        self.receivesAtOnce = receivesAtOnce
+        (self.id, self.filter, self.types) = (id, filter, types)
+        (self.mask, self.settle, self.initialScan) = (mask, settle, initialScan)
     }
 
     /// Whether extended attributes are compared.

@@ -127,8 +127,7 @@ extension ViewReconciler {
     /// Returns the stamp of a path as it was judged.
     func stamp(_ path: PathBytes, _ judgement: Judgement) -> DueTable.Stamp {
         if case .event(let event) = judgement, event.kind != .deleted { return DueTable.Stamp(event.snapshot) }
-        let now = stat(path)
-        return now == .absent ? .absent : DueTable.Stamp(now.snapshot)
+        return DueTable.Stamp(present(path))
     }
 
     /// Returns the event with which an offer is repeated; nil if the offer is superseded.
@@ -372,11 +371,5 @@ extension FileEvent {
     /// Whether a followed file has no more text than was read.
     fileprivate var isWithoutText: Bool {
         kind == .modified && !isReplaced && tail.map { $0.bytes.isEmpty && !$0.isReset } ?? false
-    }
-}
-
-extension DiskProbe.StatResult {
-    fileprivate var snapshot: Snapshot? {
-        if case .present(let snapshot) = self { snapshot } else { nil }
     }
 }

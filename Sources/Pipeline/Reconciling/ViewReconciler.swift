@@ -39,7 +39,7 @@ package struct ViewReconciler {
 
     /// Returns the snapshot of a path that is present; it is not inspected again without need if one is passed.
     func present(_ path: PathBytes, as seen: Snapshot? = nil) -> Snapshot? {
-        if case .present(let snapshot) = shared.files.stat(path, for: view, as: seen) { snapshot } else { nil }
+        shared.files.stat(path, for: view, as: seen).snapshot
     }
 
     /// Returns the state of a path, with the fingerprint of its content if a directory is handled as one unit.
@@ -342,7 +342,7 @@ package struct ViewReconciler {
         where other != path && other.parent == path.parent && present(other)?.identity == now.identity {
             let names = try? shared.files.paths.names(in: other.parent)
             guard names?.contains(where: { $0.bytes.elementsEqual(other.lastComponent) }) == false else { continue }
-            shared.files.addOtherSpelling(other)
+            shared.files.otherSpellings.insert(other)
             markDirty(other, [.vanished, .moved], .live)
         }
     }

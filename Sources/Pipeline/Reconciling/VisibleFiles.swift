@@ -8,11 +8,11 @@ struct VisibleFiles {
     /// The directories of the paths; they stay open until ``WatchedPaths/forget()``.
     private(set) var paths: WatchedPaths
     /// The directories that are polled.
-    private var polled: Set<PathBytes> = []
+    var polled: Set<PathBytes> = []
     /// Mount points whose file system is not mounted.
-    private var unmounted: Set<PathBytes> = []
+    var unmounted: Set<PathBytes> = []
     /// Paths that the kernel resolves to a file whose name differs in case.
-    private var otherSpellings: Set<PathBytes> = []
+    var otherSpellings: Set<PathBytes> = []
 
     init(roots: [PathBytes], in fileSystem: any FileSystem) {
         self.fileSystem = fileSystem
@@ -79,7 +79,7 @@ struct VisibleFiles {
         var directory = path.parent
         var present = there
         while directory != root, directory.isInside(root) {
-            if case .present(let snapshot) = paths.inspect(at: directory) {
+            if let snapshot = paths.inspect(at: directory).snapshot {
                 present = snapshot
                 break
             }
@@ -99,21 +99,9 @@ struct VisibleFiles {
 
     func isPolled(_ path: PathBytes) -> Bool { !polled.isEmpty && path.andParents.contains { polled.contains($0) } }
 
-    mutating func setPolled(_ directory: PathBytes) { polled.insert(directory) }
-
-    mutating func setUnmounted(_ points: [PathBytes]) { unmounted.formUnion(points) }
-
     /// Records that a file system was unmounted, whose directories are no longer polled.
     mutating func unmount(_ directory: PathBytes) {
         unmounted.insert(directory)
         polled = polled.filter { !$0.isInside(directory) }
-    }
-
-    mutating func mount(_ directory: PathBytes) { unmounted.remove(directory) }
-
-    mutating func addOtherSpelling(_ path: PathBytes) { otherSpellings.insert(path) }
-
-    mutating func removeOtherSpelling(_ path: PathBytes) {
-        if !otherSpellings.isEmpty { otherSpellings.remove(path) }
     }
 }

@@ -8,25 +8,23 @@ package import System
 /// neither the quiet time nor the search for writers shows that it is unfinished.
 package enum PartialFile {
     /// The companion of an unfinished file; its name is the file's name between a prefix and a suffix.
-    package struct Companion: Sendable {
-        package var prefix: String
-        package var suffix: String
+    struct Companion: Sendable {
+        var prefix: String
+        var suffix: String
         /// Whether it applies to an empty file only.
         ///
         /// A file with content is then a previous version, which stays complete until the new one replaces it.
-        package var isForEmptyFilesOnly: Bool
+        var isForEmptyFilesOnly: Bool
         /// The programs that create it.
-        package var programs: String
+        var programs: String
 
         init(_ prefix: String, _ suffix: String, forEmptyFilesOnly: Bool = false, _ programs: String) {
-            self.prefix = prefix
-            self.suffix = suffix
-            isForEmptyFilesOnly = forEmptyFilesOnly
-            self.programs = programs
+            (self.prefix, self.suffix) = (prefix, suffix)
+            (isForEmptyFilesOnly, self.programs) = (forEmptyFilesOnly, programs)
         }
     }
 
-    package static let companions = [
+    static let companions = [
         Companion("", ".part", forEmptyFilesOnly: true, "Firefox"),
         Companion("", ".crdownload", forEmptyFilesOnly: true, "Chrome, Chromium, Edge"),
         Companion("", ".download", forEmptyFilesOnly: true, "Safari, GNOME Web"),

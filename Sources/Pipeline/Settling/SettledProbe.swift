@@ -27,12 +27,7 @@ package enum SettledProbe {
     package struct Sample: Sendable, Hashable {
         package var snapshot: Snapshot
         /// The number of successive checks that agreed with the one before.
-        package var rounds: Int
-
-        package init(_ snapshot: Snapshot, rounds: Int = 0) {
-            self.snapshot = snapshot
-            self.rounds = rounds
-        }
+        package var rounds = 0
 
         fileprivate func agrees(with other: Snapshot) -> Bool {
             snapshot.hasSameContent(as: other) && snapshot.digest == other.digest
@@ -40,47 +35,31 @@ package enum SettledProbe {
     }
 
     /// The state of a path as read by one check.
-    package struct Inspection: Sendable, Hashable {
+    struct Inspection: Sendable, Hashable {
         /// The metadata of the path, read after everything else.
-        package var inspected: DiskProbe.StatResult
+        var inspected: DiskProbe.StatResult
         /// Whether a process can write; nil when the policy does not ask for it.
-        package var writers: DiskProbe.Holders?
+        var writers: DiskProbe.Holders?
         /// Whether a process holds a write lock; nil when the policy does not ask for it.
-        package var locks: DiskProbe.Holders?
+        var locks: DiskProbe.Holders?
         /// A companion file, which shows that the transfer is unfinished; nil for none, or when the policy does not ask
         /// for it.
-        package var companion: PathBytes?
+        var companion: PathBytes?
         /// The contents of the directory; nil unless the path is a directory that is one unit.
-        package var tree: DiskProbe.TreeResult?
-        package var time: Timestamp
-
-        package init(
-            _ inspected: DiskProbe.StatResult, writers: DiskProbe.Holders? = nil, locks: DiskProbe.Holders? = nil,
-            companion: PathBytes? = nil, tree: DiskProbe.TreeResult? = nil, time: Timestamp
-        ) {
-            self.inspected = inspected
-            self.writers = writers
-            self.locks = locks
-            self.companion = companion
-            self.tree = tree
-            self.time = time
-        }
+        var tree: DiskProbe.TreeResult?
+        var time: Timestamp
     }
 
     /// The samples required where writers can't be determined.
-    private static let instead = SettlePolicy.Rounds(every: .seconds(1), rounds: 1)
+    private static let instead = StableRounds(every: .seconds(1), rounds: 1)
 
     /// The pause before the next check of a file that is still open for writing: 0.1 ms, doubling up to 1 s.
     ///
     /// It starts small because the kernel reports a close shortly before it takes effect.
-    package static func pause(round: Int) -> Duration {
-        min(.microseconds(100 << min(round, 14)), .seconds(1))
-    }
+    private static func pause(round: Int) -> Duration { min(.microseconds(100 << min(round, 14)), .seconds(1)) }
 
     /// The pause before the next walk through a directory with a writer below: 1 s, doubling up to 16 s.
-    package static func treePause(round: Int) -> Duration {
-        .seconds(1 << min(round, 4))
-    }
+    private static func treePause(round: Int) -> Duration { .seconds(1 << min(round, 4)) }
 
     /// Returns the verdict for a state that was read; does no I/O.
     ///
@@ -92,7 +71,7 @@ package enum SettledProbe {
     ///   - round: The number of checks since the path was last dirty.
     ///   - waited: The total time for which the path has been dirty.
     /// - Returns: Whether it is finished, and if not, when to check again.
-    package static func judge(
+    static func judge(
         _ inspection: Inspection, policy: SettlePolicy, isPolled: Bool, sample: Sample?, round: Int, waited: Duration
     ) -> Verdict {
         let snapshot: Snapshot
@@ -150,11 +129,11 @@ package enum SettledProbe {
         }
     }
 
-    private static func compare(_ snapshot: Snapshot, _ asked: SettlePolicy.Rounds?, _ sample: Sample?) -> Verdict {
+    private static func compare(_ snapshot: Snapshot, _ asked: StableRounds?, _ sample: Sample?) -> Verdict {
         guard let asked else { return .finished(snapshot, isForced: false) }
         let rounds = sample.map { $0.agrees(with: snapshot) ? $0.rounds + 1 : 0 } ?? 0
         if rounds >= asked.rounds { return .finished(snapshot, isForced: false) }
-        return .wait(asked.every, sample: Sample(snapshot, rounds: rounds))
+        return .wait(asked.every, sample: Sample(snapshot: snapshot, rounds: rounds))
     }
 
     /// Reads the state of a path and returns the verdict.
@@ -167,44 +146,35 @@ package enum SettledProbe {
     ///   - time: The current time of day.
     ///   - policy: The conditions that must be met.
     ///   - isPolled: Whether the path is polled.
-    ///   - extras: The additional data in the snapshot of a finished path.
     ///   - sample: The sample of the last verdict, if nothing has happened to the path since.
     ///   - round: The number of checks since the path was last dirty.
     ///   - waited: The total time for which the path has been dirty.
     /// - Returns: Whether it is finished, and if not, when to check again.
     package static func check(
         _ location: DiskProbe.Location, in fileSystem: any FileSystem, at time: Timestamp, policy: SettlePolicy,
-        isPolled: Bool, reading extras: DiskProbe.Extras = [],
-        sample: Sample?, round: Int, waited: Duration
+        isPolled: Bool, sample: Sample?, round: Int, waited: Duration
     ) -> Verdict {
-        var inspection = Inspection(fileSystem.stat(location), time: time)
-        if case .present(let first) = inspection.inspected {
+        var inspection = Inspection(inspected: fileSystem.stat(location), time: time)
+        if let first = inspection.inspected.snapshot {
             if first.type == .file {
                 if policy.writers == .wait {
-                    inspection.writers = writers(of: location, in: fileSystem, isPolled: isPolled)
+                    let found = fileSystem.writers(of: location)
+                    // On a polled root, a writer that is found is certain, but other machines may have more.
+                    inspection.writers = isPolled && found == .nobody ? .unknown : found
                 }
                 if policy.locks == .wait { inspection.locks = fileSystem.locks(of: location) }
                 if policy.partial == .wait {
                     inspection.companion = PartialFile.companion(of: location, size: first.size, in: fileSystem)
                 }
             } else if first.type == .directory, policy.isTree {
-                let asks = policy.writers == .wait
-                inspection.tree = fileSystem.tree(at: location, askingWriters: asks)
+                inspection.tree = fileSystem.tree(at: location, askingWriters: policy.writers == .wait)
             }
-            inspection.inspected = fileSystem.stat(location, reading: extras)
+            inspection.inspected = fileSystem.stat(location)
             // The checks above do not apply to a file that has replaced it meanwhile.
-            if case .present(let last) = inspection.inspected, last.identity != first.identity {
+            if let last = inspection.inspected.snapshot, last.identity != first.identity {
                 return .wait(pause(round: round), sample: nil)
             }
         }
         return judge(inspection, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
-    }
-
-    /// On a polled root, a writer that is found is certain, but other machines may have more.
-    private static func writers(
-        of location: DiskProbe.Location, in fileSystem: any FileSystem, isPolled: Bool
-    ) -> DiskProbe.Holders {
-        let found = fileSystem.writers(of: location)
-        return isPolled && found == .nobody ? .unknown : found
     }
 }

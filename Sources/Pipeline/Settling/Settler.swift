@@ -62,10 +62,6 @@ public struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     @inlinable
     public func contains(_ key: Key) -> Bool { waiting[key] != nil }
 
-    /// Returns the note of a waiting key; nil when it does not wait.
-    @inlinable
-    public func note(_ key: Key) -> Note? { waiting(key)?.note }
-
     /// Returns a waiting key's entry, with the time since when it has waited; nil when it does not wait.
     @inlinable
     public func waiting(_ key: Key) -> Waiting? { waiting[key] }

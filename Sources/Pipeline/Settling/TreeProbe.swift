@@ -9,21 +9,11 @@ package struct TreeMetadata: Sendable, Hashable {
     /// detects accidental changes; it does not protect against deliberate collisions.
     package var fingerprint: [UInt8]
     /// The number of entries below.
-    package var entries: Int
-    /// The total size of the regular files in bytes.
-    package var size: UInt64
+    package var entries = 0
     /// The newest change time (ctime) of the directory and everything below, by the kernel's clock.
     package var changed: Timestamp
     /// Whether there are files whose writers are unknown, or directories that can't be listed.
-    package var isUncertain: Bool
-
-    package init(fingerprint: [UInt8], entries: Int, size: UInt64, changed: Timestamp, isUncertain: Bool) {
-        self.fingerprint = fingerprint
-        self.entries = entries
-        self.size = size
-        self.changed = changed
-        self.isUncertain = isUncertain
-    }
+    package var isUncertain = false
 }
 
 extension DiskProbe {
@@ -68,7 +58,7 @@ extension FileSystem {
         case .unreadable(let errno): return .unreadable(errno: errno)
         }
         var fingerprint = TreeFingerprint()
-        var facts = TreeMetadata(fingerprint: [], entries: 0, size: 0, changed: top.changed, isUncertain: false)
+        var facts = TreeMetadata(fingerprint: [], changed: top.changed)
         var directories = [PathBytes(".")]
         while let current = directories.popLast() {
             let directory: OpenDirectory
@@ -97,9 +87,7 @@ extension FileSystem {
                 facts.entries += 1
                 facts.changed = max(facts.changed, entry.changed)
                 if entry.type == .directory { directories.append(path) }
-                guard entry.type == .file else { continue }
-                facts.size &+= entry.size
-                guard askingWriters else { continue }
+                guard askingWriters, entry.type == .file else { continue }
                 switch writers(of: item) {
                 case .nobody: break
                 case .somebody: return .busy

@@ -53,7 +53,7 @@ struct AncestorWatch {
             var isWatched = step(into: directory, name: rest.isEmpty ? name : nil, inotify, error: &error)
             if error == ENOENT || error == ENOTDIR || error == ELOOP { return false }
             var found = DiskProbe.inspect(at: next)
-            if found.type != .directory {
+            if found.snapshot?.type != .directory {
                 // It may have changed before the name was watched.
                 if !rest.isEmpty { isWatched = step(into: directory, name: name, inotify, error: &error) }
                 found = DiskProbe.inspect(at: next)
@@ -77,8 +77,8 @@ struct AncestorWatch {
                 return true
             }
         }
-        guard case .present(let snapshot) = DiskProbe.inspect(at: directory) else { return false }
-        end = .directory(snapshot.identity, directory)
+        guard let identity = DiskProbe.identity(of: directory) else { return false }
+        end = .directory(identity, directory)
         return true
     }
 
@@ -102,10 +102,6 @@ struct AncestorWatch {
         }
         return false
     }
-}
-
-extension DiskProbe.StatResult {
-    fileprivate var type: FileType? { if case .present(let snapshot) = self { snapshot.type } else { nil } }
 }
 
 /// The roots that depend on each watch.

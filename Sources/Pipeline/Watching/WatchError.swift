@@ -10,24 +10,27 @@ package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kernel refused the request.
     case refused(PathBytes, errno: Int32)
 
+    /// The root, or the name of the resource that was not available.
+    package var path: PathBytes {
+        switch self {
+        case .notDirectory(let path), .refused(let path, _): path
+        }
+    }
+
     package var description: String {
         switch self {
-        case .notDirectory(let path):
-            "cannot watch '\(path)': it is not a directory"
-        case .refused(let path, let errno):
-            "cannot watch '\(path)': \(String(cString: strerror(errno)))"
+        case .notDirectory: "cannot watch '\(path)': it is not a directory"
+        case .refused(_, let errno): "cannot watch '\(path)': \(String(cString: strerror(errno)))"
         }
     }
 
     package var help: String {
         switch self {
         case .notDirectory: "a rule for one file names the file itself; Alight watches its directory"
-        case .refused(let path, let errno):
-            switch errno {
-            case EACCES: "let Alight's user read and enter the directory"
-            case ENAMETOOLONG: "shorten the path: it has \(path.bytes.count) bytes, the limit is \(PATH_MAX - 1)"
-            default: "check the directory and its file system"
-            }
+        case .refused(_, EACCES): "let Alight's user read and enter the directory"
+        case .refused(_, ENAMETOOLONG):
+            "shorten the path: it has \(path.bytes.count) bytes, the limit is \(PATH_MAX - 1)"
+        case .refused: "check the directory and its file system"
         }
     }
 }

@@ -39,9 +39,8 @@ extension WatchLoop {
 
     /// Registers the directory with the recorder, before its watch can report events.
     private func record(_ reader: DirectoryReader, at path: PathBytes, isRoot: Bool) {
-        guard let recorder = scope.recorder else { return }
-        let error = recorder.enter(reader.descriptor, at: path, device: reader.device, isRoot: isRoot)
-        if error != 0 { reports.append(.writersUnreported(path, errno: error)) }
+        let error = scope.recorder?.recording.enter(reader.descriptor, at: path, device: reader.device, isRoot: isRoot)
+        if let error, error != 0 { reports.append(.writersUnreported(path, errno: error)) }
     }
 
     /// Lists the next chunk of the current directory.
@@ -220,8 +219,8 @@ extension WatchLoop {
 
     /// Marks a directory as polled if the rule asks for it, or if its parent is polled.
     private func inheritPolling(_ directory: DirectoryTree.ID, _ index: Int) {
-        let isPolled = tree.parent(of: directory).map { tree.flags(of: $0).contains(.polled) } ?? false
-        if isPolled || roots[index].wantsPoll { tree.insert(.polled, of: directory) }
+        let isInherited = tree.parent(of: directory).map { tree.flags(of: $0).contains(.polled) } ?? false
+        if isInherited || roots[index].wantsPoll { tree.insert(.polled, of: directory) }
     }
 
     /// Decides by the file system type as well, at a root and at the top of another file system.

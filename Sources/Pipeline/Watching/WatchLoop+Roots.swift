@@ -188,7 +188,7 @@ extension WatchLoop {
     func compareMounts() {
         guard let changes = mounts?.changes(), !changes.came.isEmpty || !changes.went.isEmpty else { return }
         polling.devices.forgetTypes()
-        scope.recorder?.forgetDevices()
+        scope.recorder?.recording.forgetDevices()
         for point in changes.went { remount(point, isMounted: false) }
         for point in changes.came { remount(point, isMounted: true) }
     }

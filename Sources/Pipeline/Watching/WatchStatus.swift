@@ -27,27 +27,18 @@ package struct WatchStatus: Sendable, Hashable {
     }
 
     /// The roots, sorted by path.
-    package var roots: [Root]
+    package var roots: [Root] = []
     /// The number of watches that this program uses.
-    package var watches: Int
+    package var watches = 0
     /// The limit of watches, for all processes of the user together.
-    package var limit: Int
+    package var limit = 0
     /// The limit that prevents an inotify instance; nil when there is an instance.
     package var instanceLimit: InotifyLimit?
     /// The number of directories that are polled because they have no watch.
-    package var short: Int
+    package var short = 0
     /// The number of directories that can't be watched or listed.
-    package var failed: Int
+    package var failed = 0
 
-    package init(
-        roots: [Root] = [], watches: Int = 0, limit: Int = 0, instanceLimit: InotifyLimit? = nil, short: Int = 0,
-        failed: Int = 0
-    ) {
-        self.roots = roots
-        self.watches = watches
-        self.limit = limit
-        self.instanceLimit = instanceLimit
-        self.short = short
-        self.failed = failed
-    }
+    /// The status of a watcher that has not answered yet.
+    package static let unknown = WatchStatus()
 }

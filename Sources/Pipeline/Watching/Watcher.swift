@@ -71,26 +71,6 @@ package final class Watcher: HintProducer {
         }
     }
 
-    /// A request whose caller waits for the answer.
-    final class Request<Answer: Sendable>: Sendable {
-        private let answer = Mutex<Answer?>(nil)
-        private let done: Wake
-
-        init() throws(SystemError) { done = try Wake() }
-
-        func end(_ answer: Answer) {
-            self.answer.withLock { $0 = answer }
-            done.signal()
-        }
-
-        /// Returns the answer; nil if there is none by the deadline.
-        @discardableResult
-        func wait(until deadline: ContinuousClock.Instant) -> Answer? {
-            done.wait(until: deadline)
-            return answer.withLock { $0 }
-        }
-    }
-
     /// Starts the thread, which opens the inotify instance.
     ///
     /// The initial listing adds hints with the origin `scan`, then the report `ready`.

@@ -43,7 +43,7 @@ struct WatchingDecodingTests {
         #expect(rule.batch == Rule.Batch(files: 50, wait: .seconds(5), maximumWait: .seconds(60)))
         #expect(rule.backend == .poll)
         #expect(rule.pollInterval == .milliseconds(100))
-        #expect(rule.events == [.extended, .mode, .arriving, .scanBegan, .opened, .unmounted])
+        #expect(rule.events == [.extended, .mode, .arriving, .scanStarted, .opened, .unmounted])
     }
 
     @Test func `the keys for watching have defaults`() throws {

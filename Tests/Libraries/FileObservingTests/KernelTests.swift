@@ -162,7 +162,7 @@ struct KernelTests {
             var snapshot: ObservationSnapshot?
             let isKnown = await eventually {
                 snapshot = await first.snapshot()
-                return snapshot?.facts.count == 4
+                return snapshot?.entries.count == 4
             }
             #expect(isKnown)
             await first.stop()
@@ -179,7 +179,7 @@ struct KernelTests {
                 received.append(event)
                 if event.kind == .scanEnded { break }
             }
-            #expect(received.first?.kind == .scanBegan)
+            #expect(received.first?.kind == .scanStarted)
             #expect(
                 Set(received.dropFirst().dropLast().map(ObserverTests.text)) == [
                     "modified changed 2", "deleted gone 1", "moved else 1", "created new 1",
@@ -196,7 +196,7 @@ struct KernelTests {
             try await observer.waitUntilReady()
             var events = observer.events.makeAsyncIterator()
             observer.rescan()
-            #expect(try await events.next()?.kind == .scanBegan)
+            #expect(try await events.next()?.kind == .scanStarted)
             #expect(try await events.next()?.kind == .scanEnded)
         }
     }

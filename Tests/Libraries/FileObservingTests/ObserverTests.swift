@@ -44,7 +44,7 @@ struct ObserverTests {
 
         func move(_ from: String, _ to: String) {
             _ = root.appending(from).withCString { from in root.appending(to).withCString { rename(from, $0) } }
-            source.tell(
+            source.report(
                 .hint(Hint(path: root.appending(from), signs: [.vanished, .moved])),
                 .hint(Hint(path: root.appending(to), signs: [.appeared, .moved])))
         }
@@ -172,7 +172,7 @@ struct ObserverTests {
             var batch: [FileEvent] = []
             var iterator = later.makeAsyncIterator()
             while batch.last?.kind != .scanEnded, let event = try await iterator.next() { batch.append(event) }
-            #expect(batch.map(\.kind) == [.scanBegan, .created, .created, .created, .scanEnded])
+            #expect(batch.map(\.kind) == [.scanStarted, .created, .created, .created, .scanEnded])
             #expect(
                 batch.compactMap { $0.path.relative(to: root) }.map { PathBytes($0) } == ["", "a", "b/1", "b/2", ""])
             #expect(batch.allSatisfy { $0.origin == .scan })
@@ -191,11 +191,11 @@ struct ObserverTests {
                 }
                 for name in names { TestFile.write(root.appending(name), "1") }
                 let roots = [root]
-                driven.source.tell(.listing(roots[0], .scan))
+                driven.source.report(.listing(roots[0], .scan))
                 for name in names {
-                    driven.source.tell(.hint(Hint(path: root.appending(name), signs: .listed, origin: .scan)))
+                    driven.source.report(.hint(Hint(path: root.appending(name), signs: .listed, origin: .scan)))
                 }
-                driven.source.tell(.listed(roots[0], .scan), .ready(directories: 1))
+                driven.source.report(.listed(roots[0], .scan), .ready(directories: 1))
                 await driven.settle()
                 var iterator = driven.observer.batches.makeAsyncIterator()
                 let events = try await iterator.next()?.map { "\($0.kind.rawValue) \($0.origin)" }
@@ -213,7 +213,7 @@ struct ObserverTests {
             first.source.list(paths[0], paths[1], paths[2], paths[3])
             await first.observer.catchUp()
             let snapshot = try #require(await first.observer.snapshot())
-            #expect(snapshot.facts.map(\.path) == paths.sorted())
+            #expect(snapshot.entries.map(\.path) == paths.sorted())
             await first.observer.stop()
             #expect(await first.observer.snapshot() == nil)
 
@@ -231,7 +231,7 @@ struct ObserverTests {
             var batches = second.observer.batches.makeAsyncIterator()
             var events: [FileEvent] = []
             while events.last?.kind != .scanEnded, let batch = try await batches.next() { events += batch }
-            #expect(events.first?.kind == .scanBegan)
+            #expect(events.first?.kind == .scanStarted)
             #expect(
                 Set(events.dropFirst().dropLast().map(Self.text)) == [
                     "modified changed 2", "deleted gone 1", "moved elsewhere 1", "created new 1",
@@ -252,12 +252,12 @@ struct ObserverTests {
             await driven.settle()
             #expect(try await events.next()?.snapshot.links == 1)
             #expect(name.withCString { name in other.withCString { link(name, $0) } } == 0)
-            driven.source.tell(.overflow, .listing(one, .rescan), .listed(one, .rescan))
+            driven.source.report(.overflow, .listing(one, .rescan), .listed(one, .rescan))
             await driven.settle()
             #expect(try await events.next()?.snapshot.links == 2)
             await driven.settle()
             _ = other.withCString { unlink($0) }
-            driven.source.tell(.listing(two, .rescan), .listed(two, .rescan), .rescanned)
+            driven.source.report(.listing(two, .rescan), .listed(two, .rescan), .rescanned)
             driven.source.hint(other, .vanished)
             await driven.settle()
             #expect(try await events.next()?.snapshot.links == 1)
@@ -305,7 +305,7 @@ struct ObserverTests {
         try await withTemporaryDirectory { root in
             let driven = try Driven(root) { $0.missing = .fail }
             var events = driven.observer.events.makeAsyncIterator()
-            driven.source.tell(.rootMissing(root))
+            driven.source.report(.rootMissing(root))
             await #expect(throws: ObservationError.missingRoot(root)) { try await driven.observer.waitUntilReady() }
             await #expect(throws: ObservationError.missingRoot(root)) { try await events.next() }
             // A later iterator ends with the same error.

@@ -157,13 +157,13 @@ struct ReaderRowsTests {
         Case(
             "a listing among paths",
             [
-                event(.created, "a"), event(.scanBegan, "/in"), event(.created, "b"), event(.scanEnded, "/in"),
+                event(.created, "a"), event(.scanStarted, "/in"), event(.created, "b"), event(.scanEnded, "/in"),
                 event(.created, "c"), event(.modified, "a", before: old),
             ], ["created a", "scan_begin /in", "created b", "scan_end /in", "created c"]),
         Case(
             "listings that nobody saw",
             [
-                event(.scanBegan, "/in"), event(.created, "a"), event(.scanEnded, "/in"), event(.scanBegan, "/in"),
+                event(.scanStarted, "/in"), event(.created, "a"), event(.scanEnded, "/in"), event(.scanStarted, "/in"),
                 event(.created, "b"), event(.scanEnded, "/in"),
             ], ["created a", "scan_begin /in", "created b", "scan_end /in"]),
         Case(
@@ -229,7 +229,7 @@ struct ReaderRowsTests {
         for round in 0..<10_000 {
             let path = PathBytes("/in/\(round % 10)")
             rows.add(Self.event(.created, path, file: UInt64(round)))
-            rows.add(Self.event(.scanBegan, "/in"))
+            rows.add(Self.event(.scanStarted, "/in"))
             rows.add(Self.event(.scanEnded, "/in"))
             if round % 3 == 0 { rows.add(Self.event(.deleted, path)) }
             guard rows.count <= 12, rows.orderCount <= 200 else {

@@ -108,7 +108,7 @@ struct ExplanationTests {
         #expect(try holds(busy) { $0.settle.locks = .wait } == [.writer, .lock])
         #expect(try holds(busy) { $0.settle.writers = .ignore } == [])
         #expect(try holds(Disk(writers: .unknown)) == [.unknown])
-        #expect(try holds(Disk(writers: .unknown)) { $0.settle.stable = SettlePolicy.Rounds() } == [])
+        #expect(try holds(Disk(writers: .unknown)) { $0.settle.stable = StableRounds() } == [])
         #expect(try holds(Disk(path: .absent, writers: .somebody)) == [])
     }
 }

@@ -15,11 +15,11 @@ struct ActivityHistoryTests {
 
     @Test func `a slot is reported when it has ended, and empty slots are not`() {
         var history = ActivityHistory(start: start)
-        history.note(events: 3, queue: 2, at: start + .seconds(6))
-        history.note(.succeeded, .succeeded, at: start + .seconds(7))
-        history.note(.failed, .failed, at: start + .seconds(7))
-        history.note(.skipped, .skipped, at: start + .seconds(9))
-        history.note(.seconds(2), of: .run, at: start + .seconds(9))
+        history.record(events: 3, queue: 2, at: start + .seconds(6))
+        history.record(.succeeded, .succeeded, at: start + .seconds(7))
+        history.record(.failed, .failed, at: start + .seconds(7))
+        history.record(.skipped, .skipped, at: start + .seconds(9))
+        history.record(.seconds(2), of: .run, at: start + .seconds(9))
         #expect(points(history, after: 9).count == 1)
         let slots = points(history, after: 21)
         #expect(slots.map(\.events) == [0, 3, 0, 0])
@@ -33,7 +33,7 @@ struct ActivityHistoryTests {
 
     @Test func `the history covers half an hour`() {
         var history = ActivityHistory(start: start)
-        for number in 0..<500 { history.note(events: number, queue: 0, at: start + .seconds(5 * number)) }
+        for number in 0..<500 { history.record(events: number, queue: 0, at: start + .seconds(5 * number)) }
         let slots = points(history, after: 2500)
         #expect(slots.count == 360)
         #expect(slots.map(\.events) == Array(140..<500))
@@ -42,8 +42,8 @@ struct ActivityHistoryTests {
 
     @Test func `rates are those of the last minute`() {
         var history = ActivityHistory(start: start)
-        history.note(events: 60, queue: 0, at: start + .seconds(1))
-        for _ in 0..<30 { history.note(.succeeded, .succeeded, at: start + .seconds(2)) }
+        history.record(events: 60, queue: 0, at: start + .seconds(1))
+        for _ in 0..<30 { history.record(.succeeded, .succeeded, at: start + .seconds(2)) }
         #expect(history.rates(at: start + .seconds(10)).events == 6)
         #expect(history.rates(at: start + .seconds(59)).jobs == 30.0 / 59)
         #expect(history.rates(at: start + .seconds(70)).events == 0)

@@ -17,7 +17,7 @@ struct BatchWindowTests {
 
     @Test func `each event restarts the wait, up to the maximum`() {
         var window = BatchWindow(batch)
-        for second in [0, 1, 2, 3, 4] { window.note("/a", at: start + .seconds(second)) }
+        for second in [0, 1, 2, 3, 4] { window.record("/a", at: start + .seconds(second)) }
         #expect(window.deadline == start + .seconds(5))
         var mayLease = window.mayLease(at: start + .milliseconds(4_999))
         #expect(!mayLease)
@@ -27,26 +27,26 @@ struct BatchWindowTests {
 
     @Test func `a window is ripe when no event has arrived for the wait, until it is closed`() {
         var window = BatchWindow(batch)
-        window.note("/a", at: start)
+        window.record("/a", at: start)
         #expect(window.deadline == start + .seconds(2))
         var mayLease = window.mayLease(at: start + .seconds(2))
         #expect(mayLease)
-        window.note("/b", at: start + .seconds(2))
+        window.record("/b", at: start + .seconds(2))
         mayLease = window.mayLease(at: start + .seconds(2))
         #expect(mayLease && window.deadline == nil)
         window.close()
-        window.note("/c", at: start + .seconds(3))
+        window.record("/c", at: start + .seconds(3))
         mayLease = window.mayLease(at: start + .seconds(3))
         #expect(!mayLease && window.deadline == start + .seconds(5))
     }
 
     @Test func `a full batch waits no longer, and repeated events of a path count once`() {
         var window = BatchWindow(batch)
-        for _ in 0..<10 { window.note("/a", at: start) }
-        window.note("/b", at: start)
+        for _ in 0..<10 { window.record("/a", at: start) }
+        window.record("/b", at: start)
         var mayLease = window.mayLease(at: start)
         #expect(!mayLease)
-        window.note("/c", at: start)
+        window.record("/c", at: start)
         mayLease = window.mayLease(at: start)
         #expect(mayLease)
     }

@@ -44,7 +44,7 @@ struct CircuitBreakerTests {
             ]
             if character != "=" { job += 1 }
             breaker.begin(PathBytes("/\(job)"))
-            if let change = breaker.note(results[character] ?? .fails, of: PathBytes("/\(job)"), random: 1, at: now) {
+            if let change = breaker.record(results[character] ?? .fails, of: PathBytes("/\(job)"), random: 1, at: now) {
                 opened = (index + 1, change)
             }
         }
@@ -59,7 +59,7 @@ struct CircuitBreakerTests {
     static func open(at now: ContinuousClock.Instant) -> CircuitBreaker {
         var breaker = CircuitBreaker()
         for number in 0..<CircuitBreaker.limit {
-            _ = breaker.note(.fails, of: PathBytes("/\(number)"), random: 1, at: now)
+            _ = breaker.record(.fails, of: PathBytes("/\(number)"), random: 1, at: now)
         }
         return breaker
     }
@@ -75,14 +75,14 @@ struct CircuitBreakerTests {
             #expect(breaker.mayBegin(running: 0, at: now))
             #expect(!breaker.mayBegin(running: 1, at: now))
             breaker.begin(file)
-            #expect(breaker.note(number == 0 ? .fails : .failsAgain, of: file, random: 1, at: now) == nil)
+            #expect(breaker.record(number == 0 ? .fails : .failsAgain, of: file, random: 1, at: now) == nil)
         }
         now += .seconds(60)
         breaker.begin(PathBytes("/good"))
-        #expect(breaker.note(.works, of: PathBytes("/good"), random: 1, at: now) == .closed)
+        #expect(breaker.record(.works, of: PathBytes("/good"), random: 1, at: now) == .closed)
         #expect(!breaker.isOpen)
         #expect(breaker.mayBegin(running: 7, at: now))
-        #expect(breaker.note(.fails, of: PathBytes("/again"), random: 1, at: now) == nil)
+        #expect(breaker.record(.fails, of: PathBytes("/again"), random: 1, at: now) == nil)
     }
 
     @Test func `a job started before the breaker opened extends no delay and closes it by a success`() {
@@ -90,20 +90,20 @@ struct CircuitBreakerTests {
         var breaker = Self.open(at: now)
         let rests = breaker.rests
         for number in 0..<7 {
-            #expect(breaker.note(.fails, of: PathBytes("/old\(number)"), random: 1, at: now + .seconds(1)) == nil)
+            #expect(breaker.record(.fails, of: PathBytes("/old\(number)"), random: 1, at: now + .seconds(1)) == nil)
         }
         #expect(breaker.rests == rests)
-        #expect(breaker.note(.works, of: PathBytes("/old"), random: 1, at: now) == .closed)
+        #expect(breaker.record(.works, of: PathBytes("/old"), random: 1, at: now) == .closed)
     }
 
     @Test func `a job without a result allows the next one to be tried at once`() {
         let now = ContinuousClock.now
         var breaker = Self.open(at: now)
         breaker.begin(PathBytes("/gone"))
-        #expect(breaker.note(.nothing, of: PathBytes("/gone"), random: 1, at: now + .seconds(2)) == nil)
+        #expect(breaker.record(.nothing, of: PathBytes("/gone"), random: 1, at: now + .seconds(2)) == nil)
         #expect(breaker.mayBegin(running: 0, at: now + .seconds(2)))
         // If this job runs again, it is no longer a probe.
-        #expect(breaker.note(.fails, of: PathBytes("/gone"), random: 1, at: now + .seconds(9)) == nil)
+        #expect(breaker.record(.fails, of: PathBytes("/gone"), random: 1, at: now + .seconds(9)) == nil)
         #expect(breaker.rests == now + .seconds(1))
     }
 }

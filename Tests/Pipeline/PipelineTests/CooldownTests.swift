@@ -7,7 +7,7 @@ struct CooldownTests {
     @Test func `a path cools down after a run, separately and no longer than configured`() {
         let now = ContinuousClock.now
         var cooldown = Cooldown(.seconds(10))
-        cooldown.note("/a", at: now)
+        cooldown.record("/a", at: now)
         #expect(cooldown.end(of: "/a", at: now) == now + .seconds(10))
         #expect(cooldown.end(of: "/b", at: now) == nil)
         #expect(cooldown.end(of: "/a", at: now + .milliseconds(9_999)) == now + .seconds(10))
@@ -18,8 +18,8 @@ struct CooldownTests {
     @Test func `a later run for the path extends the cool-down`() {
         let now = ContinuousClock.now
         var cooldown = Cooldown(.seconds(10))
-        cooldown.note("/a", at: now)
-        cooldown.note("/a", at: now + .seconds(4))
+        cooldown.record("/a", at: now)
+        cooldown.record("/a", at: now + .seconds(4))
         #expect(cooldown.end(of: "/a", at: now + .seconds(11)) == now + .seconds(14))
         #expect(cooldown.end(of: "/a", at: now + .seconds(14)) == nil)
     }
@@ -37,7 +37,7 @@ struct CooldownTests {
             #expect(cooldown.end(of: path, at: now) == ends[path])
             #expect(cooldown.count == ends.count)
             if Bool.random(using: &generator) {
-                cooldown.note(path, at: now)
+                cooldown.record(path, at: now)
                 ends[path] = now + .milliseconds(100)
             }
         }

@@ -13,7 +13,7 @@ import Testing
 struct EngineBusyTests {
     /// Rewrites a file several times while its action waits, each time after the previous change has settled.
     private static func play(
-        _ whileBusy: Rule.WhileBusy, isProgram: Bool = false, events: EventMask = [.created, .modified],
+        _ whileBusy: WhileBusy, isProgram: Bool = false, events: EventMask = [.created, .modified],
         changes: [String?], _ check: (EngineRun) -> Void
     ) {
         withTempTree { tree in
@@ -147,8 +147,8 @@ struct EngineBusyTests {
         }
     }
 
-    @Test(arguments: [Rule.WhileBusy.coalesce, .drop, .restart])
-    func `a change made in place by a program is reported at most once`(whileBusy: Rule.WhileBusy) {
+    @Test(arguments: [WhileBusy.coalesce, .drop, .restart])
+    func `a change made in place by a program is reported at most once`(whileBusy: WhileBusy) {
         withTempTree { tree in
             let path = tree.path("in/a")
             let rule = Rule.sample("r", [tree.path("in/*")], isProgram: true).with { $0.whileBusy = whileBusy }

@@ -234,7 +234,7 @@ struct EngineContentTests {
         withTempTree { tree in
             TestFile.write(tree.path("file"), "x")
             let root = tree.root
-            func problem(_ glob: String, _ missing: Rule.Missing) -> (any Error)? {
+            func problem(_ glob: String, _ missing: MissingRoot) -> (any Error)? {
                 let rule = Rule.sample("r", [root.appending(glob)]).with { $0.missing = missing }
                 let engine = Engine(
                     ruleset: Ruleset([rule]), options: Engine.Options(jobs: 1, isOnce: true),
@@ -255,7 +255,7 @@ struct EngineContentTests {
             #expect(
                 "\(refused.map { "\($0)" } ?? "")"
                     == "rules.yaml:1: rule 'r' cannot create its directory '\(root)/file/in': Not a directory")
-            for word in Rule.Missing.allCases {
+            for word in MissingRoot.allCases {
                 #expect("\(problem("file/*", word).map { "\($0)" } ?? "")".contains("it is not a directory"))
             }
         }

@@ -1,22 +1,21 @@
 import FileEvents
 import Glibc
-import Settling
 import System
 import TestKit
 import Testing
+
+@testable import Settling
 
 /// Checks of real files.
 ///
 /// A process that another test starts briefly has copies of all descriptors, so the tests wait.
 struct CheckTests {
     private func check(
-        _ path: PathBytes, _ policy: SettlePolicy, isPolled: Bool = false, reading extras: DiskProbe.Extras = [],
-        waited: Duration = .zero
+        _ path: PathBytes, _ policy: SettlePolicy, isPolled: Bool = false, waited: Duration = .zero
     ) -> SettledProbe.Verdict {
         SettledProbe.check(
             DiskProbe.Location(path), in: .kernel, at: DiskProbe.now(), policy: policy, isPolled: isPolled,
-            reading: extras, sample: nil, round: 0,
-            waited: waited)
+            sample: nil, round: 0, waited: waited)
     }
 
     private func isFinished(_ verdict: SettledProbe.Verdict, isForced: Bool = false) -> Bool {
@@ -86,18 +85,6 @@ struct CheckTests {
             }
             #expect(directory?.type == .directory)
             #expect(directory?.digest?.count == 16)
-        }
-    }
-
-    @Test func `S06 a finished file has its extended attributes if they are requested`() {
-        withTempTree { tree in
-            let path = tree.path("a")
-            TestFile.write(path, "x")
-            #expect(TestFile.setAttribute(path, "user.a", [1]))
-            let file = Deadline.poll {
-                if case .finished(let file, _) = check(path, SettlePolicy(), reading: .extended) { file } else { nil }
-            }
-            #expect(file?.extended == [ExtendedAttribute(name: "user.a", value: [1])])
         }
     }
 }

@@ -1,9 +1,10 @@
 import FileEvents
 import Foundation
-import Settling
 import System
 import TestKit
 import Testing
+
+@testable import Settling
 
 struct PartialFileTests {
     private static func name(_ entry: PartialFile.Companion, of name: String) -> String {

@@ -1,7 +1,8 @@
 import FileEvents
-import Settling
 import System
 import Testing
+
+@testable import Settling
 
 extension Snapshot {
     static func file(
@@ -25,7 +26,8 @@ struct SettledProbeTests {
         isPolled: Bool = false, sample: SettledProbe.Sample? = nil, round: Int = 0, waited: Duration = .zero
     ) -> SettledProbe.Verdict {
         let inspection = SettledProbe.Inspection(
-            inspected, writers: writers, locks: locks, tree: tree, time: Timestamp(seconds: time, nanoseconds: 0))
+            inspected: inspected, writers: writers, locks: locks, tree: tree,
+            time: Timestamp(seconds: time, nanoseconds: 0))
         return SettledProbe.judge(
             inspection, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
@@ -97,7 +99,7 @@ struct SettledProbeTests {
 
     @Test func `S30 a writer restarts the rounds`() {
         let policy = SettlePolicy(stable: .init(every: .milliseconds(200), rounds: 1))
-        let sample = SettledProbe.Sample(.file())
+        let sample = SettledProbe.Sample(snapshot: .file())
         #expect(
             judge(.present(.file()), writers: .somebody, policy: policy, sample: sample)
                 == .wait(.microseconds(100), sample: nil, isHeld: true))
@@ -114,7 +116,7 @@ struct SettledProbeTests {
         }
         #expect(judge(at: 1_299) == .wait(.microseconds(100), sample: nil, isHeld: true))
         // The process that has the file open may still write: two samples must be equal.
-        let sample = SettledProbe.Sample(.file(modified: 1_000))
+        let sample = SettledProbe.Sample(snapshot: .file(modified: 1_000))
         #expect(judge(at: 1_300) == .wait(.seconds(1), sample: sample))
         #expect(judge(at: 1_301, sample: sample) == .finished(.file(modified: 1_000), isForced: false))
     }
@@ -143,7 +145,7 @@ struct SettledProbeTests {
                 == .finished(.file(), isForced: false))
         #expect(
             judge(.present(.file()), writers: .nobody, locks: .unknown, policy: policy)
-                == .wait(.seconds(1), sample: .init(.file())))
+                == .wait(.seconds(1), sample: .init(snapshot: .file())))
     }
 
     @Test func `S37 after the maximum wait the file is reported as it is`() {
@@ -183,7 +185,7 @@ struct FinishedTreeTests {
 
     private func metadata(_ digest: UInt8 = 1, changed: Int64 = 100, isUncertain: Bool = false) -> TreeMetadata {
         TreeMetadata(
-            fingerprint: [digest], entries: 3, size: 30, changed: Timestamp(seconds: changed, nanoseconds: 0),
+            fingerprint: [digest], entries: 3, changed: Timestamp(seconds: changed, nanoseconds: 0),
             isUncertain: isUncertain)
     }
 
@@ -193,7 +195,7 @@ struct FinishedTreeTests {
     ) -> SettledProbe.Verdict {
         let policy = SettlePolicy(quiet: .seconds(4), maximumWait: longest, isTree: true)
         let inspection = SettledProbe.Inspection(
-            .present(directory), tree: tree, time: Timestamp(seconds: time, nanoseconds: 500_000_000))
+            inspected: .present(directory), tree: tree, time: Timestamp(seconds: time, nanoseconds: 500_000_000))
         return SettledProbe.judge(
             inspection, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
@@ -221,29 +223,29 @@ struct FinishedTreeTests {
 
     @Test func `S34 without complete knowledge of writers, two equal scans decide`() {
         let first = judge(.resting(metadata(isUncertain: true)))
-        #expect(first == .wait(.seconds(1), sample: .init(settled())))
+        #expect(first == .wait(.seconds(1), sample: .init(snapshot: settled())))
         #expect(
-            judge(.resting(metadata(isUncertain: true)), sample: .init(settled()))
+            judge(.resting(metadata(isUncertain: true)), sample: .init(snapshot: settled()))
                 == .finished(settled(), isForced: false))
         #expect(
-            judge(.resting(metadata(2, isUncertain: true)), sample: .init(settled()))
-                == .wait(.seconds(1), sample: .init(settled(2))))
+            judge(.resting(metadata(2, isUncertain: true)), sample: .init(snapshot: settled()))
+                == .wait(.seconds(1), sample: .init(snapshot: settled(2))))
     }
 
     @Test func `S33 a time in the future neither hastens nor blocks`() {
-        #expect(judge(.resting(metadata(changed: 2_000))) == .wait(.seconds(1), sample: .init(settled())))
+        #expect(judge(.resting(metadata(changed: 2_000))) == .wait(.seconds(1), sample: .init(snapshot: settled())))
         #expect(
-            judge(.resting(metadata(changed: 2_000)), sample: .init(settled())) == .finished(settled(), isForced: false)
+            judge(.resting(metadata(changed: 2_000)), sample: .init(snapshot: settled())) == .finished(settled(), isForced: false)
         )
     }
 
     @Test func `S55 a polled directory needs two rounds`() {
-        #expect(judge(.resting(metadata()), isPolled: true) == .wait(.seconds(1), sample: .init(settled())))
+        #expect(judge(.resting(metadata()), isPolled: true) == .wait(.seconds(1), sample: .init(snapshot: settled())))
         #expect(
-            judge(.resting(metadata()), isPolled: true, sample: .init(settled()))
-                == .wait(.seconds(1), sample: .init(settled(), rounds: 1)))
+            judge(.resting(metadata()), isPolled: true, sample: .init(snapshot: settled()))
+                == .wait(.seconds(1), sample: .init(snapshot: settled(), rounds: 1)))
         #expect(
-            judge(.resting(metadata()), isPolled: true, sample: .init(settled(), rounds: 1))
+            judge(.resting(metadata()), isPolled: true, sample: .init(snapshot: settled(), rounds: 1))
                 == .finished(settled(), isForced: false))
     }
 

@@ -161,7 +161,7 @@ struct SettlerTests {
         for number in 0..<5_000 { add(&settler, "\(number)", at: .zero) }
         settler.add("stays", note: 7, quiet: .seconds(3_600), at: start) { _ in }
         #expect(due(&settler, at: .seconds(2)).count == 5_000)
-        #expect(settler.note("stays") == 7)
+        #expect(settler.waiting("stays")?.note == 7)
         #expect(settler.nextDeadline == start + .seconds(3_600))
     }
 }

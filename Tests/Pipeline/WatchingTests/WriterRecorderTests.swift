@@ -13,7 +13,7 @@ struct WriterRecorderTests {
         do throws(SystemError) {
             let reader = try DirectoryReader(path, below: path)
             defer { reader.close() }
-            return recorder.enter(reader.descriptor, at: path, device: reader.device, isRoot: true)
+            return recorder.recording.enter(reader.descriptor, at: path, device: reader.device, isRoot: true)
         } catch {
             return error.errno
         }
@@ -102,7 +102,7 @@ struct WriterRecorderTests {
             TestFile.write(path, "x")
             #expect(Self.writer(recorder, .created, path) == .unknown(.unseen))
             Machine.move(tree.path("out"), tree.path("in/out"))
-            guard recorder.isWhole else { return }
+            guard recorder.recording.isWhole else { return }
             TestFile.write(tree.path("in/out/deep/b"), "x")
             #expect(Self.writer(recorder, .created, tree.path("in/out/deep/b")).process?.pid == getpid())
             TestFile.write(tree.path("in/1/2/3/c"), "x")
@@ -133,7 +133,7 @@ struct WriterRecorderTests {
             let recorder = try WriterRecorder(isUnlimited: true, isReading: false)
             TestFile.makeDirectory(tree.path("in"))
             Self.enter(tree.path("in"), recorder)
-            guard recorder.isWhole else { return }
+            guard recorder.recording.isWhole else { return }
             TestFile.makeDirectory(tree.path("in/unit/deep"))
             let shell = Self.shell("echo x >in/unit/deep/a", in: tree)
             #expect(shell.wait() == 0)

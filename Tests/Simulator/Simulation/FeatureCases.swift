@@ -72,8 +72,8 @@ enum FeatureCases {
             $0.events = [.created, .opened, .accessed, .closed]
         }.onLedger(gives: "created a, opened a, opened a, accessed a, closed a"),
         ScriptedCase(
-            "a rescan that is reported", "rescan, rest", gives: "scanBegan , scanEnded "
-        ) { $0.events = [.scanBegan, .scanEnded] },
+            "a rescan that is reported", "rescan, rest", gives: "scanStarted , scanEnded "
+        ) { $0.events = [.scanStarted, .scanEnded] },
         ScriptedCase("a directory is renamed", "new x/a, directory x/ z/", gives: "created x/a, moved x/a>z/a"),
         ScriptedCase("a directory is removed", "new x/a, rmdir x/", gives: "created x/a, deleted x/a"),
         ScriptedCase("directories are exchanged", "new x/a, swap x/ y/", gives: "created x/a, moved x/a>y/a"),

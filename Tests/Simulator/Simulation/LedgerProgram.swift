@@ -39,12 +39,13 @@ final class LedgerProgram {
         mirrors = Array(repeating: LedgerMirror(texts: TextMirror(hasBirth: hasBirth)), count: rules.count)
         views = rules.enumerated().map { index, simulated in
             let rule = simulated.rule(in: world.base)
-            return Reconciling.View(
+            var view = Reconciling.View(
                 id: RuleID(Int64(index + 1)), filter: rule.filter, types: rule.types, mask: rule.events,
-                settle: rule.settle, initialScan: simulated.catchUp ? .compare(since: nil) : .replace(since: nil),
-                storesDuePaths: !simulated.catchUp, isPolled: simulated.isPolled,
-                mayChangeInput: simulated.steps.contains(.edit), tailBytes: rule.tail?.maximumBytes,
-                whileBusy: View.WhileBusy(rule.whileBusy))
+                settle: rule.settle, initialScan: simulated.catchUp ? .compare(since: nil) : .replace(since: nil))
+            (view.storesDuePaths, view.isPolled) = (!simulated.catchUp, simulated.isPolled)
+            view.mayChangeInput = simulated.steps.contains(.edit)
+            (view.tailBytes, view.whileBusy) = (rule.tail?.maximumBytes, rule.whileBusy)
+            return view
         }
         host = world.host
         world.prepare(hasBirth: hasBirth, foldsCase: foldsCase)
@@ -112,16 +113,5 @@ final class LedgerProgram {
     func isOutOfSight(_ path: PathBytes) -> Bool {
         world.mountedOnce.contains { path.isInside($0) }
             || path.parent.andParents.contains { world.snapshot($0).map { $0.mode & 0o444 == 0 } ?? false }
-    }
-}
-
-extension Reconciling.View.WhileBusy {
-    init(_ word: Rule.WhileBusy) {
-        switch word {
-        case .coalesce: self = .merge
-        case .queue: self = .queue
-        case .restart: self = .restart
-        case .drop: self = .drop
-        }
     }
 }

@@ -1,6 +1,6 @@
 package import FileEvents
 import Globbing
-package import Rules
+import Rules
 import System
 
 /// The effect of one step of a simulated action.
@@ -46,7 +46,7 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
     package var outside: [String] = []
     package var isPolled = false
     package var catchUp = true
-    package var whileBusy = Rule.WhileBusy.coalesce
+    package var whileBusy = WhileBusy.coalesce
     package var concurrency = 4
     package var batch: Int?
     package var cooldown = Duration.zero

@@ -1,3 +1,4 @@
+import FileEvents
 import Reconciling
 import Rules
 import Simulation

@@ -88,7 +88,7 @@ struct CheckCommand: ParsableCommand {
     }
 
     /// Returns how `alight run` handles a root that does not exist.
-    private static func consequence(of missing: Rule.Missing) -> String {
+    private static func consequence(of missing: MissingRoot) -> String {
         switch missing {
         case .wait: "'alight run' waits for it"
         case .fail: "'alight run' will fail"

@@ -95,7 +95,7 @@ final class RunningOperations: Operations {
         return watching
     }
 
-    private var lastWatching: WatchStatus { cache.withLock { $0.watching } ?? WatchStatus() }
+    private var lastWatching: WatchStatus { cache.withLock { $0.watching } ?? .unknown }
 
     /// The size of the journal's files in bytes.
     private var journalSize: Int64 {

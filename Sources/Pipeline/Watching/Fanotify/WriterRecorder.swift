@@ -14,7 +14,7 @@ import System
 /// elsewhere. A watcher registers the directories that matter, see
 /// ``WatchScope/recorder``.
 package final class WriterRecorder: Sendable {
-    private let recording: WriterRecording
+    let recording: WriterRecording
     private let thread: Mutex<WorkerThread?>
 
     /// Opens the fanotify group and starts the thread.
@@ -57,22 +57,4 @@ package final class WriterRecorder: Sendable {
     ///   - isTree: Whether the path is a directory that is handled as one unit with its contents.
     /// - Returns: The process, or the reason why it is unknown.
     package func writer(of event: FileEvent, isTree: Bool) -> Writer { recording.writer(of: event, isTree: isTree) }
-
-    /// Marks an open directory that is about to be watched, unless its whole file system is marked.
-    ///
-    /// - Parameters:
-    ///   - directory: The directory.
-    ///   - path: Its path.
-    ///   - device: Its file system.
-    ///   - isRoot: Whether it is the root of the tree.
-    /// - Returns: The errno if it can't be marked, reported once per file system; 0 on success or if already reported.
-    func enter(_ directory: Int32, at path: PathBytes, device: UInt64, isRoot: Bool) -> Int32 {
-        recording.enter(directory, at: path, device: device, isRoot: isRoot)
-    }
-
-    /// Whether only whole file systems are marked.
-    var isWhole: Bool { recording.isWhole }
-
-    /// Forgets the devices after a mount or unmount, since their numbers may have been reused.
-    func forgetDevices() { recording.forgetDevices() }
 }

@@ -58,6 +58,14 @@ final class WriterRecording: Sendable {
 
     // MARK: Listening
 
+    /// Marks an open directory that is about to be watched, unless its whole file system is marked.
+    ///
+    /// - Parameters:
+    ///   - directory: The directory.
+    ///   - path: Its path.
+    ///   - device: Its file system.
+    ///   - isRoot: Whether it is the root of the tree.
+    /// - Returns: The errno if it can't be marked, reported once per file system; 0 on success or if already reported.
     func enter(_ directory: Int32, at path: PathBytes, device: UInt64, isRoot: Bool) -> Int32 {
         state.withLock { state in
             switch state.markings[device] {
@@ -86,8 +94,10 @@ final class WriterRecording: Sendable {
         }
     }
 
+    /// Whether only whole file systems are marked.
     var isWhole: Bool { state.withLock { $0.markings.values.allSatisfy { $0 == .whole } } }
 
+    /// Forgets the devices after a mount or unmount, since their numbers may have been reused.
     func forgetDevices() { state.withLock { $0.markings = [:] } }
 
     // MARK: Reading
@@ -165,8 +175,7 @@ final class WriterRecording: Sendable {
             guard let reader = try? DirectoryReader(directory, below: top) else { continue }
             defer { reader.close() }
             if let key = DirectoryKey(of: reader.descriptor) { found.insert(key) }
-            try? reader.forEach { entry in if reader.isDirectory(entry) { rest.append(directory.appending(entry.name)) }
-            }
+            try? reader.forEach { if reader.isDirectory($0) { rest.append(directory.appending($0.name)) } }
         }
         return found
     }

@@ -19,7 +19,7 @@ struct Deeds: OptionSet {
         case .deleted: self = .removal
         case .attributes: self = .attributes
         case .opened, .accessed, .closed: self = []
-        case .scanBegan, .scanEnded, .overflow, .unmounted, .rootGone, .rootBack: self = []
+        case .scanStarted, .scanEnded, .overflow, .unmounted, .rootGone, .rootBack: self = []
         }
     }
 

@@ -1,25 +1,25 @@
 import CAlightLinux
 import FileEvents
 import Glibc
-import System
+package import System
 
 /// The kernel's number for one watched directory.
-typealias WatchDescriptor = Int32
+package typealias WatchDescriptor = Int32
 
 /// The flags of inotify(7), for watches and events.
-struct InotifyMask: OptionSet {
-    let rawValue: UInt32
+package struct InotifyMask: OptionSet, Sendable {
+    package let rawValue: UInt32
 
-    init(rawValue: UInt32) { self.rawValue = rawValue }
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
 
     private init(_ bits: some BinaryInteger) { rawValue = UInt32(truncatingIfNeeded: bits) }
 
-    static let create = InotifyMask(IN_CREATE)
-    static let modify = InotifyMask(IN_MODIFY)
+    package static let create = InotifyMask(IN_CREATE)
+    package static let modify = InotifyMask(IN_MODIFY)
     static let closeWrite = InotifyMask(IN_CLOSE_WRITE)
     static let attrib = InotifyMask(IN_ATTRIB)
     static let movedFrom = InotifyMask(IN_MOVED_FROM)
-    static let movedTo = InotifyMask(IN_MOVED_TO)
+    package static let movedTo = InotifyMask(IN_MOVED_TO)
     static let delete = InotifyMask(IN_DELETE)
     static let deleteSelf = InotifyMask(IN_DELETE_SELF)
     static let moveSelf = InotifyMask(IN_MOVE_SELF)
@@ -40,11 +40,11 @@ struct InotifyMask: OptionSet {
 }
 
 /// One record of inotify(7).
-struct InotifyEvent {
-    var watch: WatchDescriptor
+package struct InotifyEvent {
+    package var watch: WatchDescriptor
     var mask: InotifyMask
     /// Empty when the event is about the watched directory itself; valid only during the callback.
-    var name: UnsafeRawBufferPointer
+    package var name: UnsafeRawBufferPointer
 
     /// Whether the mask contains any of the flags.
     func has(_ bits: InotifyMask) -> Bool { !mask.isDisjoint(with: bits) }
@@ -72,14 +72,14 @@ struct InotifyEvent {
 /// An inotify instance: adds watches, reads events.
 ///
 /// `deinit` closes it.
-final class InotifyInstance {
+package final class InotifyInstance {
     let descriptor: Int32
     /// The header, a name of NAME_MAX bytes and its NUL.
     private static let longestEvent = MemoryLayout<inotify_event>.size + 256
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 8)
 
     /// Opens an instance; sets `error` to the errno on failure.
-    init?(error: inout Int32) {
+    package init?(error: inout Int32) {
         descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
         guard descriptor >= 0 else {
             error = errno
@@ -95,7 +95,7 @@ final class InotifyInstance {
     /// Watches a directory, not a symbolic link; returns its descriptor, or a negative errno.
     ///
     /// For a directory that is already watched, under this or another path, it returns the existing descriptor.
-    func add(_ directory: PathBytes, _ bits: InotifyMask) -> WatchDescriptor {
+    package func add(_ directory: PathBytes, _ bits: InotifyMask) -> WatchDescriptor {
         let mask = Self.flags(bits) | UInt32(IN_DONT_FOLLOW)
         let result = directory.withCString { inotify_add_watch(descriptor, $0, mask) }
         return result >= 0 ? result : -errno
@@ -118,7 +118,7 @@ final class InotifyInstance {
     func remove(_ watch: WatchDescriptor) { inotify_rm_watch(descriptor, watch) }
 
     /// Reads the queue, up to the size of the buffer; returns whether there may be more.
-    func read(_ body: (InotifyEvent) -> Void) -> Bool {
+    package func read(_ body: (InotifyEvent) -> Void) -> Bool {
         let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
         guard count > 0 else { return false }
         let header = MemoryLayout<inotify_event>.size
