@@ -8,8 +8,9 @@ package struct LineSplitter {
 
     package init() {}
 
-    /// Adds bytes, and calls the closure with each line that they complete.
-    package mutating func add(_ bytes: ArraySlice<UInt8>, _ body: (ArraySlice<UInt8>) -> Void) {
+    /// Adds bytes, and returns the lines that they complete.
+    package mutating func add(_ bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
+        var lines: [ArraySlice<UInt8>] = []
         var bytes = bytes
         while !bytes.isEmpty {
             let room = bytes.prefix(Self.limit - rest.count)
@@ -19,20 +20,21 @@ package struct LineSplitter {
             } else {
                 rest += room
                 bytes = bytes.dropFirst(room.count)
-                guard rest.count == Self.limit else { return }
+                guard rest.count == Self.limit else { break }
                 // A newline right after a full piece terminates that piece; it is not an empty line.
                 if bytes.first == UInt8(ascii: "\n") { bytes = bytes.dropFirst() }
             }
-            give(body)
+            lines.append(takeLine())
         }
+        return lines
     }
 
-    /// Calls the closure with the bytes after the last newline.
-    package mutating func finish(_ body: (ArraySlice<UInt8>) -> Void) { if !rest.isEmpty { give(body) } }
+    /// Returns the bytes after the last newline; nil when there are none.
+    package mutating func finish() -> ArraySlice<UInt8>? { rest.isEmpty ? nil : takeLine() }
 
-    private mutating func give(_ body: (ArraySlice<UInt8>) -> Void) {
-        body(rest.last == UInt8(ascii: "\r") ? rest.dropLast() : rest[...])
-        rest.removeAll(keepingCapacity: true)
+    private mutating func takeLine() -> ArraySlice<UInt8> {
+        defer { rest = [] }
+        return rest.last == UInt8(ascii: "\r") ? rest.dropLast() : rest[...]
     }
 }
 
