@@ -8,11 +8,12 @@ package struct ServeLines: Sendable {
         case tooLong([UInt8])
     }
 
-    private let limit: Int
+    private static let limit = 1 << 20
+
     private var rest: [UInt8] = []
     private var isOver = false
 
-    package init(limit: Int = 1 << 20) { self.limit = limit }
+    package init() {}
 
     /// Adds bytes, and returns the lines that they complete; nothing follows a line that is too long.
     package mutating func add(_ bytes: ArraySlice<UInt8>) -> [Piece] {
@@ -22,7 +23,7 @@ package struct ServeLines: Sendable {
         while !bytes.isEmpty {
             let end = bytes.firstNewline
             let part = bytes[..<(end ?? bytes.endIndex)]
-            guard rest.count + part.count <= limit else {
+            guard rest.count + part.count <= Self.limit else {
                 pieces.append(.tooLong(Array((rest + part.prefix(4096)).prefix(4096))))
                 rest = []
                 isOver = true
