@@ -49,7 +49,7 @@ final class ServingProcess {
                 way = serving.stay()
                 (logger, lastLine) = (serving.logger, serving.log.lastLine)
             } catch {
-                way = error.isForGood ? .couldNotStart(error.reason) : .notLaunched(error.reason)
+                way = error.termination
             }
         } catch {
             way = .notLaunched(error.message)

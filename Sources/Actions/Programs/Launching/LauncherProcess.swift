@@ -170,7 +170,7 @@ enum Descendants {
         var parents = [process]
         while let parent = parents.popLast() {
             let children = children(of: parent)
-            found += children.filter { !isDead($0) }
+            found += children.filter { (state(of: $0) ?? "Z") != "Z" }
             parents += children
         }
         return found
@@ -191,11 +191,6 @@ enum Descendants {
     static func hasNoNewPrivileges(_ process: pid_t) -> Bool {
         let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
         return status?.contains("\nNoNewPrivs:\t1\n") ?? false
-    }
-
-    private static func isDead(_ process: pid_t) -> Bool {
-        guard let state = state(of: process) else { return true }
-        return state == "Z"
     }
 
     /// Returns the letter of proc_pid_stat(5) for the state; nil when the process is gone.

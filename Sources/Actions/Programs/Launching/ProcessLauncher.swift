@@ -12,14 +12,11 @@ package import System
 /// twice as much as one.
 package final class ProcessLauncher: Sendable {
     private let launcher: PathBytes
-    private let pool: LauncherPool
+    private let pool = LauncherPool()
 
-    /// - Parameters:
-    ///   - launcher: The absolute path of `alight-launch`.
-    ///   - keepsLaunchers: Whether launchers are reused for other programs; otherwise each program gets one of its own.
-    package init(launcher: PathBytes, keepsLaunchers: Bool = true) {
+    /// - Parameter launcher: The absolute path of `alight-launch`.
+    package init(launcher: PathBytes) {
         self.launcher = launcher
-        pool = LauncherPool(keeps: keepsLaunchers)
         _ = Self.descriptorLimit
     }
 
@@ -51,22 +48,19 @@ package final class ProcessLauncher: Sendable {
     ///   - command: The program to run.
     ///   - stop: Terminates the program when raised.
     ///   - report: Receives the lines of its log as they arrive, on the calling thread, up to ``OutputLines/limit``.
+    ///   - lateInput: Returns its standard input, while it is already starting; nil for that of the command.
     /// - Returns: How the program terminated, including that it could not be started.
     package func run(
-        _ command: Command, stop: StopSignal, report: (ArraySlice<UInt8>) -> Void = { _ in }
-    ) -> ProgramResult { run(command, stop: stop, report: report, lateInput: { command.input }) }
-
-    /// Runs a program in the same way, and asks for its standard input while it is already starting.
-    package func run(
-        _ command: Command, stop: StopSignal, report: (ArraySlice<UInt8>) -> Void, lateInput: () -> [UInt8]
+        _ command: Command, stop: StopSignal, report: (ArraySlice<UInt8>) -> Void = { _ in },
+        lateInput: (() -> [UInt8])? = nil
     ) -> ProgramResult {
         let start = ContinuousClock.now
         do throws(LaunchFailure) {
             let program = try self.start(command, converses: false)
-            let running = RunningProgram(command, program, input: lateInput(), since: start)
-            return running.wait(stop: stop, report: report)
+            let input = lateInput?() ?? command.input
+            return RunningProgram(command, program, input: input, since: start).wait(stop: stop, report: report)
         } catch {
-            return ProgramResult(way: error.isForGood ? .couldNotStart(error.reason) : .notLaunched(error.reason))
+            return ProgramResult(way: error.termination)
         }
     }
 
@@ -199,6 +193,9 @@ package struct LaunchFailure: Error {
     package var isForGood: Bool
     /// Whether the cause is a lack of descriptors.
     var isOfDescriptors: Bool
+
+    /// The termination of the program that was to be started.
+    package var termination: ProgramResult.Termination { isForGood ? .couldNotStart(reason) : .notLaunched(reason) }
 
     package static let holdsNUL = LaunchFailure(
         "an argument or an environment variable contains a NUL byte", isForGood: true)

@@ -170,7 +170,7 @@ struct ConfinementTests {
         #expect(launcher.run(bytes, with: [pipe[0], pipe[1], pipe[1], top.raw]) == 0)
         let reading = OwnedDescriptor(pipe[0])
         let program = LaunchedProgram(
-            launcher, of: LauncherPool(keeps: false), input: OwnedDescriptor(pipe[1]), output: reading, error: reading)
+            launcher, of: LauncherPool(), input: OwnedDescriptor(pipe[1]), output: reading, error: reading)
         #expect(eventually { program.checkForEnd() })
         return program.end
     }
