@@ -54,7 +54,7 @@ final class ServingProcess {
         } catch {
             way = .notLaunched(error.message)
         }
-        if let scratch { try? plugin.scratchDirectories.remove(scratch) }
+        if let scratch { try? ScratchDirectories.remove(scratch) }
         if let reason = plugin.end(number, way, lastLine: lastLine) {
             logger.warning("\(request.program.title) \(reason)")
         }

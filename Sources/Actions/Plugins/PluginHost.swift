@@ -224,7 +224,7 @@ package struct PluginHost: Sendable {
 
     private func remove(_ scratch: PathBytes, _ log: Logger) {
         do throws(ScratchFailure) {
-            try scratchDirectories.remove(scratch)
+            try ScratchDirectories.remove(scratch)
         } catch {
             log.warning("\(error.message)")
         }

@@ -93,14 +93,14 @@ struct ScratchDirectoryTests {
                 other.removeAbandoned()
                 return (try? left()) == [own, "run-x-1"]
             })
-        try living.remove(retained)
+        try ScratchDirectories.remove(retained)
         living.giveUp()
         #expect(try left() == ["run-x-1"])
     }
 
     @Test func `a process that knows an earlier directory cannot write into a later one`() throws {
         let first = try scratch.make()
-        try scratch.remove(first)
+        try ScratchDirectories.remove(first)
         let second = try scratch.make()
         #expect(throws: (any Error).self) { try Data().write(to: URL(fileURLWithPath: "\(first)/late")) }
         #expect(try FileManager.default.contentsOfDirectory(atPath: "\(second)") == [])
@@ -114,8 +114,8 @@ struct ScratchDirectoryTests {
         try directory.write("run/alight/\(own.lastComponent.text)/6", "x")
         let second = try scratch.make()
         #expect(second == own.appending("7"))
-        try scratch.remove(first)
-        try scratch.remove(second)
+        try ScratchDirectories.remove(first)
+        try ScratchDirectories.remove(second)
         scratch.giveUp()
         #expect(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)") == [])
     }
@@ -123,14 +123,14 @@ struct ScratchDirectoryTests {
     @Test(arguments: ["run-", "alight"])
     func `a removed directory of this instance is created again, and locked`(what: String) throws {
         let first = try scratch.make()
-        try scratch.remove(first)
+        try ScratchDirectories.remove(first)
         let gone = what == "alight" ? scratch.base : first.parent
         try FileManager.default.removeItem(atPath: "\(gone)")
         let second = try scratch.make()
         #expect(FileManager.default.fileExists(atPath: "\(second)"))
         ScratchDirectories(base: scratch.base).removeAbandoned()
         #expect(FileManager.default.fileExists(atPath: "\(second)"))
-        try scratch.remove(second)
+        try ScratchDirectories.remove(second)
         scratch.giveUp()
         #expect(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)") == [])
     }
@@ -151,7 +151,7 @@ struct ScratchDirectoryTests {
         if isAbandoned {
             scratch.removeAbandoned()
         } else {
-            let failure = #expect(throws: ScratchFailure.self) { try scratch.remove(made) }
+            let failure = #expect(throws: ScratchFailure.self) { try ScratchDirectories.remove(made) }
             #expect(failure?.message.contains("mounted at '\(mounted)'; unmount it") == true)
             scratch.giveUp()
         }
@@ -159,7 +159,7 @@ struct ScratchDirectoryTests {
         #expect(FileManager.default.fileExists(atPath: "\(mounted)/deep/file"))
         try #require(mounted.withCString { umount2($0, Int32(MNT_DETACH)) } == 0)
         if !location.isEmpty { #expect(!FileManager.default.fileExists(atPath: "\(made)/own")) }
-        try scratch.remove(made)
+        try ScratchDirectories.remove(made)
         #expect(!FileManager.default.fileExists(atPath: "\(made)"))
     }
 
@@ -185,10 +185,10 @@ struct ScratchDirectoryTests {
             close(plain)
             #expect(open(parent, "nothing") == -ENOENT)
         }
-        #expect(throws: ScratchFailure.self) { try scratch.remove(made) }
+        #expect(throws: ScratchFailure.self) { try ScratchDirectories.remove(made) }
         #expect(directory.text(of: "precious") == "kept")
         for location in [file, inner] { try #require(location.withCString { umount2($0, Int32(MNT_DETACH)) } == 0) }
-        try scratch.remove(made)
+        try ScratchDirectories.remove(made)
         scratch.giveUp()
     }
 }
