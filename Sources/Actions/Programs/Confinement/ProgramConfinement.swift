@@ -92,10 +92,11 @@ extension ProgramConfinement {
     ) throws(HandlerProblem) -> [Grant] {
         var grants: [Grant] = []
         for invocation in invocations {
-            for (templates, access) in [
-                (sandbox.read ?? [], [.read, .execute]), (sandbox.write ?? [], [.read, .write]),
-            ] as [([Template], Access)] {
-                for template in templates {
+            let lists: [([Template]?, Access)] = [
+                (sandbox.read, [.read, .execute]), (sandbox.write, [.read, .write]),
+            ]
+            for (templates, access) in lists {
+                for template in templates ?? [] {
                     guard let path = template.confinedPath(with: invocation.facts, in: invocation.baseDirectory) else {
                         throw HandlerProblem(
                             message: "a path of 'sandbox' has a placeholder that is empty, '.' or '..' for "
@@ -167,4 +168,13 @@ extension ProgramConfinement {
         }
         return ruleset
     }
+}
+
+/// The support of the running kernel for the confinement of programs.
+package enum SandboxSupport {
+    /// The ABI version of Landlock; a negative errno when there is none.
+    package static var landlock: Int32 { cal_landlock_version() }
+
+    /// Whether the sandbox can refuse sockets.
+    package static var canShutOffNetwork: Bool { cal_can_filter_calls() != 0 }
 }
