@@ -6,8 +6,6 @@ package import Rules
 package struct RecordedRequest {
     /// The maximum size in bytes; more is left out, so that a journal of many attempts stays small.
     static let limit = 64 << 10
-    /// The replacement for the value of a secret parameter.
-    static let secret = JSONValue.string("***")
 
     private let request: PluginRequest
     private let schema: ParameterSchema?
@@ -107,13 +105,13 @@ extension ParameterSchema {
         writeOnly == true || items?.hasSecrets == true || properties?.values.contains(where: \.hasSecrets) == true
     }
 
-    /// Returns the value with everything secret in it replaced.
-    fileprivate func withoutSecrets(_ value: JSONValue) -> JSONValue {
-        if writeOnly == true { return RecordedRequest.secret }
+    /// Returns the value with everything secret in it replaced by `***`.
+    package func withoutSecrets(_ value: JSONValue) -> JSONValue {
+        if writeOnly == true { return "***" }
         switch value {
-        case .object(let members):
-            let shown = members.map { key, member in (key, properties?[key]?.withoutSecrets(member) ?? member) }
-            return .object(Dictionary(uniqueKeysWithValues: shown))
+        case .object(var members):
+            for (key, schema) in properties ?? [:] { members[key] = members[key].map(schema.withoutSecrets) }
+            return .object(members)
         case .array(let elements): return .array(elements.map { items?.withoutSecrets($0) ?? $0 })
         default: return value
         }
