@@ -21,7 +21,7 @@ package struct ServeLines: Sendable {
         var pieces: [Piece] = []
         var bytes = bytes
         while !bytes.isEmpty {
-            let end = bytes.firstNewline
+            let end = bytes.firstIndex(ofByte: 0x0A)
             let part = bytes[..<(end ?? bytes.endIndex)]
             guard rest.count + part.count <= Self.limit else {
                 pieces.append(.tooLong(Array((rest + part.prefix(4096)).prefix(4096))))
