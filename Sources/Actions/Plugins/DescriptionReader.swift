@@ -5,7 +5,7 @@ import Rules
 import System
 
 /// Reads the description of a plugin.
-struct DescriptionReader {
+enum DescriptionReader {
     /// Returns the description, and warnings about keys that this version does not know.
     static func read(_ value: JSONValue) throws(HandlerProblem) -> (description: PluginDescription, notices: [String]) {
         guard let members = value.object else {
