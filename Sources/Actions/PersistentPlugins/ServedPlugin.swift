@@ -2,7 +2,7 @@ package import ActionAPI
 @preconcurrency import Dispatch
 package import Programs
 import Synchronization
-import System
+package import System
 
 /// A serving plugin: its processes, each with a thread, and the attempts that wait for answers.
 package final class ServedPlugin: Sendable {
@@ -153,24 +153,28 @@ package final class ServedPlugins: Sendable {
         self.limits = limits
     }
 
-    /// Returns the plugin at a location, after its processes were replaced if one of its files has changed; nil when
-    /// closed.
-    package func plugin(_ serving: PersistentPlugin) -> ServedPlugin? {
+    /// Finds a plugin, and replaces its processes if one of its files has changed.
+    ///
+    /// - Parameters:
+    ///   - location: The location of the plugin.
+    ///   - files: The files of the plugin.
+    ///   - parallel: The maximum number of processes at once.
+    /// - Returns: The plugin; nil when closed.
+    package func plugin(at location: PathBytes, files: [PathBytes], parallel: Int) -> ServedPlugin? {
         let (plugin, others) = state.withLock { state -> (ServedPlugin?, [ServedPlugin]) in
             guard !state.isClosed else { return (nil, []) }
             if state.plugins.isEmpty { scratchDirectories.removeAbandoned() }
             let plugin =
-                state.plugins[serving.location]
+                state.plugins[location]
                 ?? ServedPlugin(
-                    parallel: serving.parallel, limits: limits, launcher: launcher,
-                    scratchDirectories: scratchDirectories)
-            state.plugins[serving.location] = plugin
+                    parallel: parallel, limits: limits, launcher: launcher, scratchDirectories: scratchDirectories)
+            state.plugins[location] = plugin
             guard state.checked.map({ ContinuousClock.now - $0 >= Self.pause }) ?? true else { return (plugin, []) }
             state.checked = .now
             return (plugin, state.plugins.values.filter { $0 !== plugin })
         }
         for other in others { other.check() }
-        plugin?.check(files: serving.files, parallel: serving.parallel)
+        plugin?.check(files: files, parallel: parallel)
         return plugin
     }
 

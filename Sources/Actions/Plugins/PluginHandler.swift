@@ -61,7 +61,7 @@ package struct PluginHandler: Handler {
         // With an interpreter, the script. Other paths may be files that the plugin writes, and are not part of it.
         let script = plugin.arguments.first { $0.first != UInt8(ascii: "-") }
         let files = [script].compactMap(\.self).filter { $0.first == .slash }.map { PathBytes($0) }
-        call.serving = PersistentPlugin(
+        call.serving = PluginHost.Call.Serving(
             location: plugin.location, files: [plugin.executable, plugin.location.appending("plugin.yaml")] + files,
             parallel: description.parallel ?? 1, concurrent: description.concurrent ?? 1)
         return call

@@ -1,5 +1,4 @@
 import ActionAPI
-import Foundation
 import PluginProtocol
 import Programs
 import Rules

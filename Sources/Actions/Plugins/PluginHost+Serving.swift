@@ -1,5 +1,4 @@
 import ActionAPI
-import Foundation
 import Logging
 import PersistentPlugins
 import PluginProtocol
@@ -10,7 +9,7 @@ import System
 extension PluginHost {
     /// Has a serving process answer the request, and says how that ended.
     func serve(
-        _ call: Call, _ serving: PersistentPlugin, _ invocation: Invocation, _ made: Request, _ table: OutcomeTable,
+        _ call: Call, _ serving: Call.Serving, _ invocation: Invocation, _ made: Request, _ table: OutcomeTable,
         _ confinement: ProgramConfinement
     ) -> [Outcome] {
         var (request, input) = made
@@ -24,9 +23,9 @@ extension PluginHost {
         guard let plan = LaunchPlan(command, descriptorLimit: 0) else {
             return all(.cannotStart("\(call.program): \(LaunchFailure.holdsNUL.reason)", mayPass: false))
         }
-        guard invocation.mayStart(), let plugin = self.serving.plugin(serving) else {
-            return all(.interrupted("Alight stops"))
-        }
+        guard invocation.mayStart(),
+            let plugin = self.serving.plugin(at: serving.location, files: serving.files, parallel: serving.parallel)
+        else { return all(.interrupted("Alight stops")) }
         let program = ServedProgram(
             title: call.program, command: command, environment: plan.bytes, concurrent: serving.concurrent)
         var isAgain = false

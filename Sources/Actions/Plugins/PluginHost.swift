@@ -1,6 +1,5 @@
 package import ActionAPI
 import FileEvents
-import Foundation
 import Logging
 package import PersistentPlugins
 import PluginProtocol
@@ -48,6 +47,17 @@ package struct PluginHost: Sendable {
 
     /// A program to run for an invocation.
     struct Call {
+        /// The persistent processes of a plugin.
+        struct Serving {
+            var location: PathBytes
+            /// The files of the plugin; a change of one replaces its processes.
+            var files: [PathBytes]
+            /// The maximum number of processes at once.
+            var parallel: Int
+            /// The number of requests that a process accepts at once, unless it specifies that itself.
+            var concurrent: Int
+        }
+
         var executable: PathBytes
         var arguments: [[UInt8]]
         /// The name for messages.
@@ -62,7 +72,7 @@ package struct PluginHost: Sendable {
         /// The plugin's name; nil for other programs.
         var plugin: String?
         /// How requests are served; nil for a program that is started for each request.
-        var serving: PersistentPlugin?
+        var serving: Serving?
         /// The directory of a plugin, which it can read in a sandbox.
         var directory: PathBytes?
     }
