@@ -61,17 +61,15 @@ final class ConformanceCases {
 
     /// Whether the plugin accepts directories and no files.
     var takesDirectories: Bool {
-        guard let types = plugin.description.types else { return false }
-        return !types.contains("file") && !types.contains("any")
+        plugin.description.types.map { !$0.contains("file") && !$0.contains("any") } ?? false
     }
 
     /// The directory whose content `request.json` works with.
     var testdata: PathBytes? {
         guard let directory = ownDirectory?.appending("testdata"),
-            case .present(let snapshot) = DiskProbe.inspect(at: directory),
-            snapshot.type == .directory
+            case .present(let snapshot) = DiskProbe.inspect(at: directory)
         else { return nil }
-        return directory
+        return snapshot.type == .directory ? directory : nil
     }
 
     func stage(_ name: String) throws(HandlerProblem) -> ConformanceStage {
@@ -82,9 +80,7 @@ final class ConformanceCases {
     /// Returns the parameters for a case, with defaults.
     func parameters(in stage: ConformanceStage) -> JSONValue {
         var members = shownRequest?.object?["with"]?.object ?? [:]
-        for (key, property) in plugin.description.parameters?.properties ?? [:] where members[key] == nil {
-            if let value = property.default { members[key] = value }
-        }
+        members.merge((plugin.description.parameters?.properties ?? [:]).compactMapValues(\.default)) { own, _ in own }
         members.merge(options.parameters) { _, given in given }
         return ConformanceToken.replaced(in: .object(members), by: stage.files)
     }
@@ -92,8 +88,7 @@ final class ConformanceCases {
     /// The first kind of event that the plugin accepts, of those that a file can have.
     private var kind: EventKind {
         let kinds: [EventKind] = [.created, .modified, .moved, .attributes, .deleted]
-        guard let words = plugin.description.events else { return .created }
-        return kinds.first { words.contains($0.rawValue) } ?? .created
+        return kinds.first { plugin.description.events?.contains($0.rawValue) ?? true } ?? .created
     }
 
     /// Writes a file, and creates a request for it.
