@@ -46,7 +46,16 @@ package struct RecordedRequest {
     /// - Returns: The outcomes, in order.
     package func recorded(with outcomes: [Outcome], of way: ProgramResult.Termination?) -> [Outcome] {
         var outcomes = outcomes
-        for index in outcomes.indices { outcomes[index].process = ProcessDetails(way, request: text(for: index)) }
+        for index in outcomes.indices {
+            var details = ProcessDetails(request: text(for: index))
+            switch way {
+            case .exited(let status): details.status = status
+            case .signalled(let number): details.signal = number
+            // A program that Alight terminated has neither.
+            case .timedOut, .stopped, .outputTooLarge, .couldNotStart, .notLaunched, nil: break
+            }
+            outcomes[index].process = details
+        }
         return outcomes
     }
 
@@ -84,18 +93,6 @@ package struct RecordedRequest {
 
     private static func notice(on value: JSONValue) -> JSONValue {
         .string("[\(value.lineBytes.count) bytes left out]")
-    }
-}
-
-extension ProcessDetails {
-    /// Creates the record of a program that has exited; a program that Alight terminated has neither status nor signal.
-    fileprivate init(_ way: ProgramResult.Termination?, request: String) {
-        self.init(request: request)
-        switch way {
-        case .exited(let status): self.status = status
-        case .signalled(let number): signal = number
-        case .timedOut, .stopped, .outputTooLarge, .couldNotStart, .notLaunched, nil: break
-        }
     }
 }
 
