@@ -109,10 +109,8 @@ package final class ServedPlugin: Sendable {
     private func start(
         _ number: Int, for request: ServeRequest, _ state: inout State, at now: ContinuousClock.Instant
     ) {
-        guard let waker = try? Waker() else {
-            _ = state.slots.end(number, .notLaunched("too few descriptors are left"), lastLine: nil, at: now)
-            return
-        }
+        func fail(_ reason: String) { _ = state.slots.end(number, .notLaunched(reason), lastLine: nil, at: now) }
+        guard let waker = try? Waker() else { return fail("too few descriptors are left") }
         state.wakers[number] = waker
         threads.enter()
         let thread = WorkerThread(name: "alight-serve") { [self] in
@@ -122,8 +120,7 @@ package final class ServedPlugin: Sendable {
         guard let thread else {
             threads.leave()
             state.wakers[number] = nil
-            _ = state.slots.end(number, .notLaunched("no thread can be started"), lastLine: nil, at: now)
-            return
+            return fail("no thread can be started")
         }
         thread.detach()
     }

@@ -34,15 +34,14 @@ final class ServingProcess {
     ///   - waker: Wakes the thread when there is something to do.
     static func run(_ number: Int, of plugin: ServedPlugin, for request: ServeRequest, waker: Waker) {
         var command = request.program.command
-        var scratch: PathBytes?
         var logger = request.ownLogger
         var lastLine: String?
         let way: ProgramResult.Termination
         do throws(ScratchFailure) {
-            let temporary = try plugin.scratchDirectories.make()
-            scratch = temporary
-            command.environment.append(("TMPDIR", temporary.bytes))
-            if command.directory.path.bytes.isEmpty { command.directory = ProgramPath(temporary) }
+            let scratch = try plugin.scratchDirectories.make()
+            defer { try? ScratchDirectories.remove(scratch) }
+            command.environment.append(("TMPDIR", scratch.bytes))
+            if command.directory.path.bytes.isEmpty { command.directory = ProgramPath(scratch) }
             do throws(LaunchFailure) {
                 let process = try plugin.launcher.start(command)
                 let serving = ServingProcess(number, plugin, request, waker, process)
@@ -54,7 +53,6 @@ final class ServingProcess {
         } catch {
             way = .notLaunched(error.message)
         }
-        if let scratch { try? ScratchDirectories.remove(scratch) }
         if let reason = plugin.end(number, way, lastLine: lastLine) {
             logger.warning("\(request.program.title) \(reason)")
         }
