@@ -18,7 +18,8 @@ final class ServingProcess {
     private var written = 0
     /// Whether the input is closed once everything is written.
     private var isClosing = false
-    private var lines = ServeLines()
+    /// The lines of its output; one that is longer than a response may be arrives as a piece of one byte more.
+    private var lines = LineSplitter(limit: ResponseReader.limit + 1, keepsReturns: true)
     private var log = ServeLog()
     /// The requests that were sent to it and are not answered.
     private var open: [ServeRequest] = []
@@ -164,18 +165,16 @@ final class ServingProcess {
             if wasOpen, process.output.raw < 0 { lose(.closedOutput) }
             return false
         }
-        for piece in lines.add(bytes) {
-            switch piece {
-            case .line(let line):
-                if let message = ServeMessage(line: line[...]) { receive(message) }
-            case .tooLong(let start):
+        for line in lines.add(bytes) {
+            guard line.count <= ResponseReader.limit else {
                 plugin.change(by: number) { [number] slots, _ in
-                    slots.processes[number]?.session.receiveTooLong(start)
+                    slots.processes[number]?.session.receiveTooLong(Array(line.prefix(4096)))
                 }
                 // With the pipe closed, even a program that ignores SIGTERM cannot continue to print.
                 process.output.close()
                 return false
             }
+            if let message = ServeMessage(line: line) { receive(message) }
         }
         return true
     }

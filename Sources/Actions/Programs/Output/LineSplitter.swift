@@ -1,26 +1,32 @@
 import Glibc
 
-/// Splits a stream of bytes into lines, and lines of more than 8 KiB into pieces.
+/// Splits a stream of bytes into lines, and long lines into pieces.
 package struct LineSplitter {
-    private static let limit = 8 << 10
-
+    private let limit: Int
+    private let keepsReturns: Bool
     private var rest: [UInt8] = []
 
-    package init() {}
+    /// - Parameters:
+    ///   - limit: The maximum size of a line.
+    ///   - keepsReturns: Whether a carriage return at the end of a line stays; otherwise it belongs to the newline.
+    package init(limit: Int = 8 << 10, keepsReturns: Bool = false) {
+        self.limit = limit
+        self.keepsReturns = keepsReturns
+    }
 
     /// Adds bytes, and returns the lines that they complete.
     package mutating func add(_ bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
         var lines: [ArraySlice<UInt8>] = []
         var bytes = bytes
         while !bytes.isEmpty {
-            let room = bytes.prefix(Self.limit - rest.count)
+            let room = bytes.prefix(limit - rest.count)
             if let newline = room.firstIndex(ofByte: 0x0A) {
                 rest += bytes[..<newline]
                 bytes = bytes[(newline + 1)...]
             } else {
                 rest += room
                 bytes = bytes.dropFirst(room.count)
-                guard rest.count == Self.limit else { break }
+                guard rest.count == limit else { break }
                 // A newline right after a full piece terminates that piece; it is not an empty line.
                 if bytes.first == UInt8(ascii: "\n") { bytes = bytes.dropFirst() }
             }
@@ -34,7 +40,7 @@ package struct LineSplitter {
 
     private mutating func takeLine() -> ArraySlice<UInt8> {
         defer { rest = [] }
-        return rest.last == UInt8(ascii: "\r") ? rest.dropLast() : rest[...]
+        return rest.last == UInt8(ascii: "\r") && !keepsReturns ? rest.dropLast() : rest[...]
     }
 }
 

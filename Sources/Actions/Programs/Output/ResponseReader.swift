@@ -15,6 +15,9 @@ package struct ResponseReader {
         case unreadable(String)
     }
 
+    /// The maximum size of a response, in bytes.
+    package static let limit = 1 << 20
+
     /// The directory that relative outputs are relative to.
     let directory: PathBytes
     /// Warnings about what was truncated or dropped, for the log.
