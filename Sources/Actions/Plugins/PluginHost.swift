@@ -200,7 +200,8 @@ package struct PluginHost: Sendable {
             executable: call.executable, arguments: call.arguments,
             environment: variables(for: invocation, scratch: scratch),
             directory: invocation.directory ?? ProgramPath(scratch),
-            output: call.answers ? .collected(limit: ResponseReader.limit) : .reported, timeout: invocation.timeout, grace: grace)
+            output: call.answers ? .collected(limit: ResponseReader.limit) : .reported,
+            timeout: invocation.timeout, grace: grace)
         command.confinement = confinement
         command.mayStart = invocation.mayStart
         command.whenOverdue = { [grace] in
