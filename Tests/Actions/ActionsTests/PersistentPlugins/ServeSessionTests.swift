@@ -1,11 +1,5 @@
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
 @testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
-@testable import Programs
 
 /// The conversation with a plugin, without a process or a clock.
 struct ServeSessionTests {

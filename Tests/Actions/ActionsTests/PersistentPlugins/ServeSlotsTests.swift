@@ -1,13 +1,8 @@
 import Logging
+import Programs
 import System
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
 @testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
-@testable import Programs
 
 extension ServeRequest {
     /// Creates a request for a process with no requirements.

@@ -1,16 +1,11 @@
+import ActionAPI
 import Foundation
 import JSON
 import PluginProtocol
+import Plugins
 import Rules
 import System
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
-@testable import Programs
 
 /// Serving plugins that follow the protocol, as real processes.
 struct ServingTests {

@@ -1,14 +1,9 @@
+import ActionAPI
 import CAlightLinux
 import Foundation
 import Rules
 import System
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
 @testable import Programs
 
 /// The environment that the launcher sets up for a program, as the program sees it.

@@ -1,3 +1,4 @@
+import ActionAPI
 import CAlightLinux
 import Foundation
 import Glibc
@@ -5,12 +6,6 @@ import Logging
 import Rules
 import System
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
 @testable import Programs
 
 /// One launcher runs many programs, which do not affect each other.

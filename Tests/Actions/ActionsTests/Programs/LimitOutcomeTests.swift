@@ -1,14 +1,8 @@
+import ActionAPI
 import Foundation
 import PluginProtocol
 import Rules
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
-@testable import Programs
 
 /// The outcome of a job whose program exceeded a limit.
 struct LimitOutcomeTests {

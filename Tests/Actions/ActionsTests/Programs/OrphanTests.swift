@@ -1,15 +1,10 @@
+import ActionAPI
 import Foundation
 import Glibc
 import PluginProtocol
 import Rules
 import System
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
 @testable import Programs
 
 /// No process outlives a program that kills its launcher.

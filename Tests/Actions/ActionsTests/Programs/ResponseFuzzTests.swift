@@ -1,13 +1,7 @@
 import PluginProtocol
 import System
-import TestKit
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
+import TestKit
 @testable import Programs
 
 /// Plugins may print anything: reading terminates, and the result stays within the limits of the protocol.

@@ -1,15 +1,10 @@
+import ActionAPI
 import Foundation
 import PluginProtocol
+import Programs
 import Rules
 import System
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
-@testable import Programs
 
 /// Programs that run as another user.
 ///

@@ -1,15 +1,11 @@
+import ActionAPI
 import Foundation
 import PluginProtocol
+import Plugins
+import Programs
 import Rules
 import System
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
-@testable import Programs
 
 /// Access of a confined program on the running kernel.
 struct SandboxTests {

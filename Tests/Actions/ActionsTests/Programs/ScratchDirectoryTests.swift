@@ -1,15 +1,9 @@
 import CAlightLinux
 import Foundation
 import Glibc
+import Programs
 import System
 import Testing
-@testable import ActionAPI
-@testable import FileActions
-@testable import OtherActions
-@testable import PersistentPlugins
-@testable import PluginConformance
-@testable import Plugins
-@testable import Programs
 
 /// The scratch directories of attempts, and the removal of those that were abandoned.
 struct ScratchDirectoryTests {
