@@ -17,7 +17,7 @@ struct ServeLog {
     }
 
     mutating func take(_ bytes: ArraySlice<UInt8>, _ open: [ServeRequest], _ logger: Logger) {
-        for request in open { request.keep(bytes) }
+        for request in open { request.store(bytes) }
         write(lines.add(bytes), open, logger)
     }
 

@@ -33,10 +33,10 @@ package final class ServedPlugin: Sendable {
     /// - Parameters:
     ///   - request: The request.
     ///   - stop: Cancels it when raised.
-    ///   - isAgain: Whether a process has died with it.
+    ///   - isRetry: Whether a process has died with it.
     /// - Returns: The reply.
-    package func perform(_ request: ServeRequest, stop: StopSignal, isAgain: Bool) -> ServeRequest.Reply {
-        change { $0.submit(request, isAgain: isAgain, at: $1) }
+    package func perform(_ request: ServeRequest, stop: StopSignal, isRetry: Bool) -> ServeRequest.Reply {
+        change { $0.submit(request, isRetry: isRetry, at: $1) }
         let observation = stop.observe { [self] in change { $0.cancel(request, at: $1) } }
         defer { stop.forget(observation) }
         return request.wait() ?? .ended(.stop)

@@ -46,7 +46,7 @@ final class ServingProcess {
             do throws(LaunchFailure) {
                 let process = try plugin.launcher.start(command)
                 let serving = ServingProcess(number, plugin, request, waker, process)
-                way = serving.stay()
+                way = serving.serve()
                 (logger, lastLine) = (serving.logger, serving.log.lastLine)
             } catch {
                 way = error.termination
@@ -70,10 +70,10 @@ final class ServingProcess {
         logger = request.ownLogger
     }
 
-    private func stay() -> ProgramResult.Termination {
+    private func serve() -> ProgramResult.Termination {
         while true {
             let (commands, deadline) = plugin.change(by: number) { [number] in $0.turn(of: number, at: $1) }
-            for command in commands { obey(command) }
+            for command in commands { perform(command) }
             write()
             var descriptors = [
                 pollfd(fd: process.descriptor, events: Int16(POLLIN), revents: 0),
@@ -107,7 +107,7 @@ final class ServingProcess {
 
     // MARK: - Commands
 
-    private func obey(_ command: ServeCommand) {
+    private func perform(_ command: ServeCommand) {
         switch command {
         case .run(let request):
             open.append(request)

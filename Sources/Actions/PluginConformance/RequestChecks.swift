@@ -151,7 +151,7 @@ final class RequestChecks {
         let reply = cases.reply(to: cases.command("run", in: try cases.stage(name), input: input), title: title)
         let help = "exit with status 65 when the request can't be read"
         switch reply.ended.way {
-        case .exited(status: 0) where reply.misprint == nil && reply.outcome == .succeeded:
+        case .exited(status: 0) where reply.defect == nil && reply.outcome == .succeeded:
             report.record(name, title, .failed("it reports success", help: help))
         case .exited(let status): report.record(name, title, .passed(status == 0 ? reply.shown : "status \(status)"))
         default: report.record(name, title, .failed(reply.fault?.why ?? "it did not exit by itself", help: help))
@@ -162,7 +162,7 @@ final class RequestChecks {
     private func checkReplies() {
         let checks: [(name: String, title: String, complaint: (ConformanceReply) -> String?, help: String)] = [
             (
-                "one-object", "standard output is empty or one response", { $0.misprint.map { "it \($0)" } },
+                "one-object", "standard output is empty or one response", { $0.defect.map { "it \($0)" } },
                 "print one JSON object with an 'outcome' to standard output, and log to standard error"
             ),
             (
@@ -173,7 +173,7 @@ final class RequestChecks {
                 "writes", "it writes only to scratch and to its outputs",
                 { reply in
                     // The outputs of an invalid response are not known.
-                    guard reply.misprint == nil, let first = reply.strayWrites.first else { return nil }
+                    guard reply.defect == nil, let first = reply.strayWrites.first else { return nil }
                     return reply.strayWrites.count == 1 ? first : "\(first) and \(reply.strayWrites.count - 1) more"
                 }, "list it in 'outputs', or write it below $ALIGHT_SCRATCH"
             ),

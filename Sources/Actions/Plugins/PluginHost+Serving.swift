@@ -21,24 +21,24 @@ extension PluginHost {
             ], directory: invocation.directory ?? "", timeout: .zero, grace: grace)
         command.confinement = confinement
         guard let plan = LaunchPlan(command, descriptorLimit: 0) else {
-            return all(.cannotStart("\(call.program): \(LaunchFailure.holdsNUL.reason)", mayPass: false))
+            return all(.cannotStart("\(call.program): \(LaunchFailure.containsNUL.reason)", mayPass: false))
         }
         guard invocation.mayStart(),
             let plugin = self.serving.plugin(at: serving.location, files: serving.files, parallel: serving.parallel)
         else { return all(.interrupted("Alight stops")) }
         let program = ServedProgram(
             title: call.program, command: command, environment: plan.bytes, concurrent: serving.concurrent)
-        var isAgain = false
+        var isRetry = false
         while true {
             let sent = ServeRequest(
                 to: program, id: request.id, attempt: request.attempt, timeout: invocation.timeout, input: input,
                 deadline: request.deadline, logger: invocation.log, progress: invocation.progress)
-            let reply = plugin.perform(sent, stop: invocation.stop, isAgain: isAgain)
+            let reply = plugin.perform(sent, stop: invocation.stop, isRetry: isRetry)
             let log = sent.finish()
             // Once to another process, with `interrupted` set: most likely the request did not cause the death.
-            if case .lost(let reason, _) = reply, call.isIdempotent, !isAgain, !invocation.stop.isRaised {
+            if case .lost(let reason, _) = reply, call.isIdempotent, !isRetry, !invocation.stop.isRaised {
                 invocation.log.notice("\(call.program) \(reason); the request is sent to another process")
-                isAgain = true
+                isRetry = true
                 request.interrupted = true
                 input = (try? request.encodedBytes()) ?? input
                 continue

@@ -39,7 +39,7 @@ package struct PluginHost: Sendable {
     /// - Parameter isAtOnce: Whether they are sent SIGTERM, and not first end-of-file on their input.
     package func close(isAtOnce: Bool = false) {
         serving.close(isAtOnce: isAtOnce)
-        scratchDirectories.giveUp()
+        scratchDirectories.removeInstanceDirectory()
     }
 
     /// Stops the processes of serving plugins that have been replaced or removed, once they have answered.

@@ -75,17 +75,19 @@ package final class ProcessLauncher: Sendable {
     ///   termination instead.
     package func start(_ command: Command, converses: Bool = true) throws(LaunchFailure) -> LaunchedProgram {
         let limit = Self.descriptorLimit
-        let ruleset = try patiently { () throws(LaunchFailure) in try command.confinement.makeRuleset() }
+        let ruleset = try retrying { () throws(LaunchFailure) in try command.confinement.makeRuleset() }
         let plan = LaunchPlan(command, descriptorLimit: limit, showsClosing: converses, hasRuleset: ruleset != nil)
-        guard let plan else { throw .holdsNUL }
-        guard plan.bytes.count <= LaunchPlan.most else { throw .tooLong }
-        let directory = try patiently { () throws(LaunchFailure) in try Self.open(command.directory) }
+        guard let plan else { throw .containsNUL }
+        guard plan.bytes.count <= LaunchPlan.most else {
+            throw LaunchFailure("its arguments and its environment are too long", isPermanent: true)
+        }
+        let directory = try retrying { () throws(LaunchFailure) in try Self.open(command.directory) }
         // Before the pipes: many threads may wait here for their launcher, and the pipes need six descriptors.
         let idle = pool.take()
-        var launcher = if let idle { idle } else { try patiently(startLauncher) }
+        var launcher = if let idle { idle } else { try retrying(startLauncher) }
         let input: Pipe, output: Pipe, error: Pipe
         do {
-            (input, output, error) = try patiently { () throws(LaunchFailure) in try Self.pipes() }
+            (input, output, error) = try retrying { () throws(LaunchFailure) in try Self.pipes() }
         } catch {
             pool.give(launcher)
             throw error
@@ -108,7 +110,7 @@ package final class ProcessLauncher: Sendable {
             // An idle launcher may have been killed meanwhile, or stopped. It has not read the whole plan, so nothing
             // was run.
             launcher.kill()
-            launcher = try patiently(startLauncher)
+            launcher = try retrying(startLauncher)
             problem = launcher.run(plan.bytes, with: descriptors)
         }
         guard problem == 0 else {
@@ -124,7 +126,7 @@ package final class ProcessLauncher: Sendable {
     private func startLauncher() throws(LaunchFailure) -> LauncherProcess { try StarterThread.start(launcher) }
 
     /// Retries an operation that needs descriptors a few times, since other threads may soon close some.
-    private func patiently<Value>(_ body: () throws(LaunchFailure) -> Value) throws(LaunchFailure) -> Value {
+    private func retrying<Value>(_ body: () throws(LaunchFailure) -> Value) throws(LaunchFailure) -> Value {
         for _ in 0..<Self.mostTries {
             do throws(LaunchFailure) {
                 return try body()
@@ -190,21 +192,19 @@ package final class ProcessLauncher: Sendable {
 package struct LaunchFailure: Error {
     package var reason: String
     /// Whether it cannot be started later either.
-    package var isForGood: Bool
+    private var isPermanent: Bool
     /// Whether the cause is a lack of descriptors.
     var isOfDescriptors: Bool
 
     /// The termination of the program that was to be started.
-    package var termination: ProgramResult.Termination { isForGood ? .couldNotStart(reason) : .notLaunched(reason) }
+    package var termination: ProgramResult.Termination { isPermanent ? .couldNotStart(reason) : .notLaunched(reason) }
 
-    package static let holdsNUL = LaunchFailure(
-        "an argument or an environment variable contains a NUL byte", isForGood: true)
+    package static let containsNUL = LaunchFailure(
+        "an argument or an environment variable contains a NUL byte", isPermanent: true)
 
-    static let tooLong = LaunchFailure("its arguments and its environment are too long", isForGood: true)
-
-    init(_ reason: String, isForGood: Bool = false, isOfDescriptors: Bool = false) {
+    init(_ reason: String, isPermanent: Bool = false, isOfDescriptors: Bool = false) {
         self.reason = reason
-        self.isForGood = isForGood
+        self.isPermanent = isPermanent
         self.isOfDescriptors = isOfDescriptors
     }
 
@@ -213,7 +213,7 @@ package struct LaunchFailure: Error {
     ///   - errno: The error of opening or creating something for the program.
     init(_ reason: String, errno: Int32) {
         let mayPass = [EAGAIN, EINTR, ENOMEM, EMFILE, ENFILE, EIO].contains(errno)
-        self.init(reason, isForGood: !mayPass, isOfDescriptors: errno == EMFILE)
+        self.init(reason, isPermanent: !mayPass, isOfDescriptors: errno == EMFILE)
     }
 }
 

@@ -9,7 +9,7 @@ final class RunningProgram {
     private let input: [UInt8]
     private let program: LaunchedProgram
     private let start: ContinuousClock.Instant
-    private var fed = 0
+    private var written = 0
 
     private var ended = ProgramResult(way: .stopped)
     private var outputLines = OutputLines()
@@ -98,7 +98,7 @@ final class RunningProgram {
     /// Writes as much as the pipe accepts now; poll(2) reports when it accepts more.
     private func write() {
         // After EPIPE, the program does not read more, which is allowed.
-        if !program.input.write(input, from: &fed) || fed == input.count { program.input.close() }
+        if !program.input.write(input, from: &written) || written == input.count { program.input.close() }
     }
 
     /// Reads once; returns false when no more is available now.

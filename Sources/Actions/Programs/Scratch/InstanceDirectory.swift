@@ -16,7 +16,7 @@ final class InstanceDirectory: Sendable {
 
     init(in base: PathBytes) { self.base = base }
 
-    deinit { giveUp() }
+    deinit { remove() }
 
     /// Returns the directory, which is created and locked by the first call; others can traverse it if the mode allows
     /// that.
@@ -48,7 +48,7 @@ final class InstanceDirectory: Sendable {
     }
 
     /// Removes the directory with everything that programs have left in it.
-    func giveUp() {
+    func remove() {
         own.withLock { own in
             guard let (path, lock) = own else { return }
             try? ScratchDirectories.remove(path)

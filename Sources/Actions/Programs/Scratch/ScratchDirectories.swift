@@ -83,7 +83,7 @@ package struct ScratchDirectories: Sendable {
     private static let mostRenewals = 8
 
     /// Removes the directory of this process, when nothing is run any more.
-    package func giveUp() { own.giveUp() }
+    package func removeInstanceDirectory() { own.remove() }
 
     /// Removes the directories of processes that were killed.
     ///

@@ -88,7 +88,7 @@ struct ScratchDirectoryTests {
                 return (try? left()) == [own, "run-x-1"]
             })
         try ScratchDirectories.remove(retained)
-        living.giveUp()
+        living.removeInstanceDirectory()
         #expect(try left() == ["run-x-1"])
     }
 
@@ -98,7 +98,7 @@ struct ScratchDirectoryTests {
         let second = try scratch.make()
         #expect(throws: (any Error).self) { try Data().write(to: URL(fileURLWithPath: "\(first)/late")) }
         #expect(try FileManager.default.contentsOfDirectory(atPath: "\(second)") == [])
-        scratch.giveUp()
+        scratch.removeInstanceDirectory()
     }
 
     @Test func `names that a program has created are skipped, and removed at the end`() throws {
@@ -110,7 +110,7 @@ struct ScratchDirectoryTests {
         #expect(second == own.appending("7"))
         try ScratchDirectories.remove(first)
         try ScratchDirectories.remove(second)
-        scratch.giveUp()
+        scratch.removeInstanceDirectory()
         #expect(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)") == [])
     }
 
@@ -125,7 +125,7 @@ struct ScratchDirectoryTests {
         ScratchDirectories(base: scratch.base).removeAbandoned()
         #expect(FileManager.default.fileExists(atPath: "\(second)"))
         try ScratchDirectories.remove(second)
-        scratch.giveUp()
+        scratch.removeInstanceDirectory()
         #expect(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)") == [])
     }
 
@@ -147,7 +147,7 @@ struct ScratchDirectoryTests {
         } else {
             let failure = #expect(throws: ScratchFailure.self) { try ScratchDirectories.remove(made) }
             #expect(failure?.message.contains("mounted at '\(mounted)'; unmount it") == true)
-            scratch.giveUp()
+            scratch.removeInstanceDirectory()
         }
         #expect(directory.text(of: "precious/deep/file") == "kept")
         #expect(FileManager.default.fileExists(atPath: "\(mounted)/deep/file"))
@@ -183,7 +183,7 @@ struct ScratchDirectoryTests {
         #expect(directory.text(of: "precious") == "kept")
         for location in [file, inner] { try #require(location.withCString { umount2($0, Int32(MNT_DETACH)) } == 0) }
         try ScratchDirectories.remove(made)
-        scratch.giveUp()
+        scratch.removeInstanceDirectory()
     }
 }
 
