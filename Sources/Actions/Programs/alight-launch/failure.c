@@ -9,8 +9,8 @@
 
 #include "launch.h"
 
-static bool read_at(int file, void *buffer, size_t size, uint64_t place) {
-    return pread(file, buffer, size, (off_t)place) == (ssize_t)size;
+static bool read_at(int file, void *buffer, size_t size, uint64_t position) {
+    return pread(file, buffer, size, (off_t)position) == (ssize_t)size;
 }
 
 /// Returns the interpreter of a binary, which loads its libraries; NULL when it names none.
@@ -22,7 +22,7 @@ static const char *loader(int file, char *name, size_t size) {
     } header;
     if (!read_at(file, &header, sizeof header, 0) || memcmp(header.identity, ELFMAG, SELFMAG) != 0) return NULL;
     bool is_wide = header.identity[EI_CLASS] == ELFCLASS64;
-    uint64_t place = is_wide ? header.wide.e_phoff : header.narrow.e_phoff;
+    uint64_t position = is_wide ? header.wide.e_phoff : header.narrow.e_phoff;
     int count = is_wide ? header.wide.e_phnum : header.narrow.e_phnum;
     for (int index = 0; index < count; index++) {
         union {
@@ -30,8 +30,8 @@ static const char *loader(int file, char *name, size_t size) {
             Elf64_Phdr wide;
         } part;
         size_t part_size = is_wide ? sizeof part.wide : sizeof part.narrow;
-        if (!read_at(file, &part, part_size, place)) return NULL;
-        place += part_size;
+        if (!read_at(file, &part, part_size, position)) return NULL;
+        position += part_size;
         if ((is_wide ? part.wide.p_type : part.narrow.p_type) != PT_INTERP) continue;
         uint64_t length = is_wide ? part.wide.p_filesz : part.narrow.p_filesz;
         uint64_t start = is_wide ? part.wide.p_offset : part.narrow.p_offset;
