@@ -61,11 +61,11 @@ extension ActionRunner {
     package func plan(_ action: Action, _ invocations: [Invocation]) -> [ActionPlan] {
         var invocations = invocations
         for index in invocations.indices { invocations[index].nameUnknownOutputs(in: action) }
-        switch action.work {
-        case .use(let reference, let with):
-            switch handler(for: reference, filling: with, into: &invocations) {
-            case .success(let handler as PluginHandler): return handler.plan(action, invocations)
-            case .success(let handler):
+        do throws(HandlerProblem) {
+            switch action.work {
+            case .use(let reference, let with):
+                let handler = try handler(for: reference, filling: with, into: &invocations)
+                if let handler = handler as? PluginHandler { return handler.plan(action, invocations) }
                 return invocations.map { invocation in
                     var parameters = invocation.parameters.json
                     if let schema = handler.summary.parameters { parameters = schema.withoutSecrets(parameters) }
@@ -73,13 +73,12 @@ extension ActionRunner {
                     plan.outputs = handler.plannedOutputs(of: invocation)
                     return plan
                 }
-            case .failure(let problem): return [.impossible(problem.message, action, invocations)]
+            case .exec, .shell:
+                let call = try CommandCall.make(for: action, invocations.first)
+                return host.plan(action, invocations, most: invocations.first?.batch ?? 1, call)
             }
-        case .exec, .shell:
-            switch CommandCall.make(for: action, invocations.first) {
-            case .success(let call): return host.plan(action, invocations, most: invocations.first?.batch ?? 1, call)
-            case .failure(let problem): return [.impossible(problem.message, action, invocations)]
-            }
+        } catch {
+            return [.impossible(error.message, action, invocations)]
         }
     }
 }
