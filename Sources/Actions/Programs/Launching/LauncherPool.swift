@@ -33,11 +33,11 @@ final class LauncherPool: Sendable {
 
     /// Stops the idle launchers.
     func close() {
-        let ended = state.withLock { state in
+        // They are released after the lock.
+        _ = state.withLock { state in
             defer { state.idle = [] }
             return state.idle
         }
-        withExtendedLifetime(ended) {}
     }
 
     private func trimLater() { StarterThread.call(at: .now + idleTime) { [weak self] in self?.trim() } }
@@ -45,13 +45,12 @@ final class LauncherPool: Sendable {
     /// Stops the launchers that have been idle for long, and runs again later when others may have been.
     private func trim() {
         let now = ContinuousClock.now
-        let (ended, isDone) = state.withLock { state in
+        let (_, isDone) = state.withLock { state in
             let isLate = state.idle.dropLast().prefix { $0.since + idleTime <= now }
             state.idle.removeFirst(isLate.count)
             state.isTrimming = state.idle.count > 1
             return (isLate, !state.isTrimming)
         }
-        withExtendedLifetime(ended) {}
         if !isDone { trimLater() }
     }
 }

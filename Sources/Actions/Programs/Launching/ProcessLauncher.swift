@@ -33,12 +33,7 @@ package final class ProcessLauncher: Sendable {
     }
 
     /// The directory of this program's executable; nil when `/proc` does not show it.
-    package static var programDirectory: PathBytes? {
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let count = readlink("/proc/self/exe", &buffer, buffer.count)
-        guard count > 0 else { return nil }
-        return PathBytes(buffer[..<count].map { UInt8(bitPattern: $0) }).parent
-    }
+    package static var programDirectory: PathBytes? { DiskProbe.target(of: "/proc/self/exe")?.parent }
 
     /// Runs a program, and waits until it and all its descendants have exited.
     ///
