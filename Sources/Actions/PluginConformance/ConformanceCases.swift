@@ -36,7 +36,7 @@ final class ConformanceCases {
     ///
     /// - Throws: The reason why the given sample cannot be read.
     func read() throws(HandlerProblem) {
-        if let directory = ownDirectory, let data = Self.content(of: directory.appending("request.json")) {
+        if let directory = plugin.directory, let data = Self.content(of: directory.appending("request.json")) {
             shownRequest = JSONValue(json: data)
         }
         if let path = options.sample {
@@ -56,9 +56,6 @@ final class ConformanceCases {
         options.timeout ?? plugin.description.timeout.flatMap { try? DurationText.parse($0) } ?? .seconds(60)
     }
 
-    /// The directory of the plugin; nil for a single-file plugin, which is located among other files.
-    var ownDirectory: PathBytes? { plugin.location == plugin.executable ? nil : plugin.location }
-
     /// Whether the plugin accepts directories and no files.
     var takesDirectories: Bool {
         plugin.description.types.map { !$0.contains("file") && !$0.contains("any") } ?? false
@@ -66,7 +63,7 @@ final class ConformanceCases {
 
     /// The directory whose content `request.json` works with.
     var testdata: PathBytes? {
-        guard let directory = ownDirectory?.appending("testdata"),
+        guard let directory = plugin.directory?.appending("testdata"),
             case .present(let snapshot) = DiskProbe.inspect(at: directory)
         else { return nil }
         return snapshot.type == .directory ? directory : nil
@@ -136,7 +133,7 @@ final class ConformanceCases {
 
     /// Returns the contents of the directories that a call must not change.
     func record(of stage: ConformanceStage) -> TreeRecord {
-        TreeRecord([stage.files, stage.home] + (ownDirectory.map { [$0] } ?? []), without: [stage.scratch])
+        TreeRecord([stage.files, stage.home] + (plugin.directory.map { [$0] } ?? []), without: [stage.scratch])
     }
 
     static func content(of path: PathBytes) -> [UInt8]? {

@@ -1,5 +1,6 @@
 import ActionAPI
 import JSON
+import Plugins
 import Programs
 import Rules
 import System
@@ -7,7 +8,7 @@ import System
 extension ConformanceCases {
     /// Calls the plugin for its own case: `request.json`, and the expected answer in `response.json`.
     func verdictOnOwnCase() throws(HandlerProblem) -> ConformanceCheck.Verdict {
-        guard let directory = ownDirectory, Self.content(of: directory.appending("request.json")) != nil else {
+        guard let directory = plugin.directory, Self.content(of: directory.appending("request.json")) != nil else {
             return .skipped("there is no request.json")
         }
         guard let shown = shownRequest, shown.object != nil else {

@@ -59,7 +59,7 @@ package struct PluginConformance {
     }
 
     private func effectsOfDescribe() throws(HandlerProblem) -> ConformanceCheck.Verdict {
-        if let directory = cases.ownDirectory,
+        if let directory = cases.plugin.directory,
             ConformanceCases.content(of: directory.appending("plugin.yaml")) != nil
         {
             return .skipped("plugin.yaml describes it")

@@ -55,8 +55,7 @@ package struct PluginHandler: Handler {
             executable: plugin.executable, arguments: plugin.arguments + [Array(verb.utf8)], program: plugin.title,
             isIdempotent: description.idempotent ?? true, answers: true, parameters: description.parameters)
         call.plugin = description.name
-        // A single-file plugin is located among other files, which it need not read.
-        call.directory = plugin.location == plugin.executable ? nil : plugin.location
+        call.directory = plugin.directory
         guard isServed else { return call }
         // With an interpreter, the script. Other paths may be files that the plugin writes, and are not part of it.
         let script = plugin.arguments.first { $0.first != UInt8(ascii: "-") }
@@ -68,12 +67,10 @@ package struct PluginHandler: Handler {
     }
 
     private func problem(with event: FileEvent) -> Outcome? {
-        guard plugin.description.rawPaths != true, [event.path, event.root, event.from].contains(where: isRaw) else {
-            return nil
-        }
+        guard plugin.description.rawPaths != true,
+            [event.path, event.root, event.from].contains(where: { $0.map { $0.text == nil } ?? false })
+        else { return nil }
         let message = "\(plugin.title) does not accept a name that is not UTF-8: \(event.path)"
         return Outcome(.failed, message, code: "name-not-utf8")
     }
-
-    private func isRaw(_ path: PathBytes?) -> Bool { path.map { $0.text == nil } ?? false }
 }
