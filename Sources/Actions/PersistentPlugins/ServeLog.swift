@@ -4,7 +4,7 @@ import Programs
 /// The log output of a serving process, passed to the requests that it belongs to.
 struct ServeLog {
     private var lines = LineSplitter()
-    private var last: [UInt8] = []
+    private var last: ArraySlice<UInt8> = []
     /// The log for lines of no particular request; renewed each minute, so that a verbose process is logged, but not
     /// without limit.
     private var log: ProgramLog?
@@ -12,28 +12,24 @@ struct ServeLog {
 
     /// The last line that was not empty.
     var lastLine: String? {
-        guard !last.isEmpty, case .line(_, let text) = ProgramReport(line: last[...]) else { return nil }
+        guard !last.isEmpty, case .line(_, let text) = ProgramReport(line: last) else { return nil }
         return text
     }
 
     mutating func take(_ bytes: ArraySlice<UInt8>, _ open: [ServeRequest], _ logger: Logger) {
-        for request in open { request.keep(bytes) }
-        give(open, logger) { $0.add(bytes, $1) }
+        for request in open { request.store(bytes) }
+        write(lines.add(bytes), open, logger)
     }
 
     mutating func finish(_ open: [ServeRequest], _ logger: Logger) {
-        give(open, logger) { $0.finish($1) }
+        write([lines.finish()].compactMap(\.self), open, logger)
         log?.finish()
     }
 
-    private mutating func give(
-        _ open: [ServeRequest], _ logger: Logger, _ split: (inout LineSplitter, (ArraySlice<UInt8>) -> Void) -> Void
-    ) {
+    private mutating func write(_ complete: [ArraySlice<UInt8>], _ open: [ServeRequest], _ logger: Logger) {
         renew(logger)
-        var complete: [ArraySlice<UInt8>] = []
-        split(&lines) { complete.append($0) }
         for line in complete where line.contains(where: { $0 > 0x20 }) {
-            last = Array(line)
+            last = line
             if open.count == 1 { open[0].take(line) } else { _ = log?.take(line) }
         }
     }

@@ -1,5 +1,6 @@
 import JSON
 import PluginProtocol
+import Programs
 import System
 
 /// A line that a serving plugin writes.
@@ -18,7 +19,7 @@ package enum ServeMessage: Sendable, Hashable {
 
     /// Reads a line; nil for an empty one.
     package init?(line: ArraySlice<UInt8>) {
-        guard let first = line.firstIndex(where: { $0 != 0x20 && !(0x09...0x0D).contains($0) }) else { return nil }
+        guard let first = line.firstIndex(where: { !$0.isASCIISpace }) else { return nil }
         // A value that cannot be represented makes an answer invalid, but the request that it belongs to must be known
         // anyway.
         guard line[first] == UInt8(ascii: "{"), let members = (try? JSONValue(reading: line, isLenient: true))?.object

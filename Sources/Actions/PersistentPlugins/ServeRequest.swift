@@ -120,7 +120,7 @@ package final class ServeRequest: Sendable {
     }
 
     /// Stores what the process writes to its log while it works on this request.
-    func keep(_ bytes: ArraySlice<UInt8>) { state.withLock { $0.retained.append(bytes) } }
+    func store(_ bytes: ArraySlice<UInt8>) { state.withLock { $0.retained.append(bytes) } }
 
     /// Logs a line that can only belong to this request.
     func take(_ line: ArraySlice<UInt8>) {

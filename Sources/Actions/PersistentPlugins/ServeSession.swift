@@ -149,7 +149,7 @@ package struct ServeSession: Sendable {
             window = min(max(window, 1), limits.window)
             phase = .serving
             readyAt = now
-            rest(at: now)
+            becomeIdle(at: now)
             return nil
         case .progress(let id, let fraction, let message):
             if let request = open[id]?.request { return .progress(request, fraction, message) }
@@ -165,7 +165,7 @@ package struct ServeSession: Sendable {
             open[id] = nil
             counts.unknown = 0
             if open.isEmpty {
-                rest(at: now)
+                becomeIdle(at: now)
                 if isRetired && phase == .serving { closeInput(at: now) }
             }
             return .answered(answered.request, line: line, after: answered.cause)
@@ -273,7 +273,7 @@ package struct ServeSession: Sendable {
 
     /// The time from which it may be retired for a process of another environment; nil if it is not ready, or already
     /// retired.
-    var givesWayAt: ContinuousClock.Instant? {
+    var yieldsAt: ContinuousClock.Instant? {
         guard phase == .serving, !isRetired, let readyAt else { return nil }
         return open.isEmpty && counts.requests > 0 ? readyAt : readyAt + limits.slice
     }
@@ -289,7 +289,7 @@ package struct ServeSession: Sendable {
         if isAtOnce { end(by: .terminate) }
     }
 
-    private mutating func rest(at now: ContinuousClock.Instant) {
+    private mutating func becomeIdle(at now: ContinuousClock.Instant) {
         idleSince = now
         pingAt = now + limits.ping
     }

@@ -9,11 +9,11 @@ struct ServeSlots: Sendable {
         let environment: [UInt8]
         var session: ServeSession
         /// Whether it is retired for a process of another environment.
-        var givesWay = false
+        var isDisplaced = false
 
         /// Whether it occupies a slot: a process that has failed does until it has exited, because only then is the
         /// pause known.
-        var occupiesSlot: Bool { session.isLive || session.fault != nil || givesWay }
+        var occupiesSlot: Bool { session.isLive || session.fault != nil || isDisplaced }
     }
 
     /// The requests of one environment that no process has received.
@@ -50,7 +50,7 @@ struct ServeSlots: Sendable {
     // MARK: - Requests
 
     /// Adds a request; one with which a process has died is the next one.
-    mutating func submit(_ request: ServeRequest, isAgain: Bool = false, at now: ContinuousClock.Instant) {
+    mutating func submit(_ request: ServeRequest, isRetry: Bool = false, at now: ContinuousClock.Instant) {
         guard !isClosed else { return request.deliver(.ended(.stop)) }
         let wanted = request.program.environment
         // The same array for equal environments, so that they are not compared byte by byte from here on.
@@ -62,7 +62,7 @@ struct ServeSlots: Sendable {
         }
         let index = queues.firstIndex { $0.environment == environment } ?? queues.endIndex
         if index == queues.endIndex { queues.append(Queue(environment: environment)) }
-        queues[index].requests.insert(request, at: isAgain ? 0 : queues[index].requests.endIndex)
+        queues[index].requests.insert(request, at: isRetry ? 0 : queues[index].requests.endIndex)
         assign(at: now)
     }
 
@@ -92,7 +92,7 @@ struct ServeSlots: Sendable {
         let served = queues.filter { hasSlot($0.environment) }
         for queue in queues where !hasSlot(queue.environment) { startProcesses(for: queue, at: now) }
         for queue in served { startProcesses(for: queue, at: now) }
-        if queues.contains(where: { !hasSlot($0.environment) && !isPausing($0, at: now) }) { makeWay(at: now) }
+        if queues.contains(where: { !hasSlot($0.environment) && !isPausing($0, at: now) }) { displaceProcess(at: now) }
     }
 
     /// Returns the process with the fewest open requests; of two the older one, so that the younger can go idle.
@@ -124,14 +124,14 @@ struct ServeSlots: Sendable {
     }
 
     /// Retires a process of another environment: at once if it is idle, otherwise after its time slice.
-    private mutating func makeWay(at now: ContinuousClock.Instant) {
-        guard !processes.values.contains(where: \.givesWay) else { return }
+    private mutating func displaceProcess(at now: ContinuousClock.Instant) {
+        guard !processes.values.contains(where: \.isDisplaced) else { return }
         let able = processes.compactMap { number, process in
-            process.session.givesWayAt.map { (time: max($0, now), open: process.session.open.count, number: number) }
+            process.session.yieldsAt.map { (time: max($0, now), open: process.session.open.count, number: number) }
         }
         guard let next = able.min(by: { $0 < $1 }) else { return }
         guard next.time <= now else { return inspect(at: next.time) }
-        processes[next.number]?.givesWay = true
+        processes[next.number]?.isDisplaced = true
         processes[next.number]?.session.retire(at: now)
         // The requests that wait for such processes are now behind the others.
         let index = queues.firstIndex { $0.environment == processes[next.number]?.environment }

@@ -2,7 +2,7 @@ package import ActionAPI
 @preconcurrency import Dispatch
 package import Programs
 import Synchronization
-import System
+package import System
 
 /// A serving plugin: its processes, each with a thread, and the attempts that wait for answers.
 package final class ServedPlugin: Sendable {
@@ -33,10 +33,10 @@ package final class ServedPlugin: Sendable {
     /// - Parameters:
     ///   - request: The request.
     ///   - stop: Cancels it when raised.
-    ///   - isAgain: Whether a process has died with it.
+    ///   - isRetry: Whether a process has died with it.
     /// - Returns: The reply.
-    package func perform(_ request: ServeRequest, stop: StopSignal, isAgain: Bool) -> ServeRequest.Reply {
-        change { $0.submit(request, isAgain: isAgain, at: $1) }
+    package func perform(_ request: ServeRequest, stop: StopSignal, isRetry: Bool) -> ServeRequest.Reply {
+        change { $0.submit(request, isRetry: isRetry, at: $1) }
         let observation = stop.observe { [self] in change { $0.cancel(request, at: $1) } }
         defer { stop.forget(observation) }
         return request.wait() ?? .ended(.stop)
@@ -109,10 +109,8 @@ package final class ServedPlugin: Sendable {
     private func start(
         _ number: Int, for request: ServeRequest, _ state: inout State, at now: ContinuousClock.Instant
     ) {
-        guard let waker = try? Waker() else {
-            _ = state.slots.end(number, .notLaunched("too few descriptors are left"), lastLine: nil, at: now)
-            return
-        }
+        func fail(_ reason: String) { _ = state.slots.end(number, .notLaunched(reason), lastLine: nil, at: now) }
+        guard let waker = try? Waker() else { return fail("too few descriptors are left") }
         state.wakers[number] = waker
         threads.enter()
         let thread = WorkerThread(name: "alight-serve") { [self] in
@@ -122,8 +120,7 @@ package final class ServedPlugin: Sendable {
         guard let thread else {
             threads.leave()
             state.wakers[number] = nil
-            _ = state.slots.end(number, .notLaunched("no thread can be started"), lastLine: nil, at: now)
-            return
+            return fail("no thread can be started")
         }
         thread.detach()
     }
@@ -153,24 +150,28 @@ package final class ServedPlugins: Sendable {
         self.limits = limits
     }
 
-    /// Returns the plugin at a location, after its processes were replaced if one of its files has changed; nil when
-    /// closed.
-    package func plugin(_ serving: PersistentPlugin) -> ServedPlugin? {
+    /// Finds a plugin, and replaces its processes if one of its files has changed.
+    ///
+    /// - Parameters:
+    ///   - location: The location of the plugin.
+    ///   - files: The files of the plugin.
+    ///   - parallel: The maximum number of processes at once.
+    /// - Returns: The plugin; nil when closed.
+    package func plugin(at location: PathBytes, files: [PathBytes], parallel: Int) -> ServedPlugin? {
         let (plugin, others) = state.withLock { state -> (ServedPlugin?, [ServedPlugin]) in
             guard !state.isClosed else { return (nil, []) }
             if state.plugins.isEmpty { scratchDirectories.removeAbandoned() }
             let plugin =
-                state.plugins[serving.location]
+                state.plugins[location]
                 ?? ServedPlugin(
-                    parallel: serving.parallel, limits: limits, launcher: launcher,
-                    scratchDirectories: scratchDirectories)
-            state.plugins[serving.location] = plugin
+                    parallel: parallel, limits: limits, launcher: launcher, scratchDirectories: scratchDirectories)
+            state.plugins[location] = plugin
             guard state.checked.map({ ContinuousClock.now - $0 >= Self.pause }) ?? true else { return (plugin, []) }
             state.checked = .now
             return (plugin, state.plugins.values.filter { $0 !== plugin })
         }
         for other in others { other.check() }
-        plugin?.check(files: serving.files, parallel: serving.parallel)
+        plugin?.check(files: files, parallel: parallel)
         return plugin
     }
 

@@ -18,7 +18,8 @@ final class ServingProcess {
     private var written = 0
     /// Whether the input is closed once everything is written.
     private var isClosing = false
-    private var lines = ServeLines()
+    /// The lines of its output; one that is longer than a response may be arrives as a piece of one byte more.
+    private var lines = LineSplitter(limit: ResponseReader.limit + 1, keepsReturns: true)
     private var log = ServeLog()
     /// The requests that were sent to it and are not answered.
     private var open: [ServeRequest] = []
@@ -34,27 +35,25 @@ final class ServingProcess {
     ///   - waker: Wakes the thread when there is something to do.
     static func run(_ number: Int, of plugin: ServedPlugin, for request: ServeRequest, waker: Waker) {
         var command = request.program.command
-        var scratch: PathBytes?
         var logger = request.ownLogger
         var lastLine: String?
         let way: ProgramResult.Termination
         do throws(ScratchFailure) {
-            let temporary = try plugin.scratchDirectories.make()
-            scratch = temporary
-            command.environment.append(("TMPDIR", temporary.bytes))
-            if command.directory.path.bytes.isEmpty { command.directory = ProgramPath(temporary) }
+            let scratch = try plugin.scratchDirectories.make()
+            defer { try? ScratchDirectories.remove(scratch) }
+            command.environment.append(("TMPDIR", scratch.bytes))
+            if command.directory.path.bytes.isEmpty { command.directory = ProgramPath(scratch) }
             do throws(LaunchFailure) {
                 let process = try plugin.launcher.start(command)
                 let serving = ServingProcess(number, plugin, request, waker, process)
-                way = serving.stay()
+                way = serving.serve()
                 (logger, lastLine) = (serving.logger, serving.log.lastLine)
             } catch {
-                way = error.isForGood ? .couldNotStart(error.reason) : .notLaunched(error.reason)
+                way = error.termination
             }
         } catch {
             way = .notLaunched(error.message)
         }
-        if let scratch { try? plugin.scratchDirectories.remove(scratch) }
         if let reason = plugin.end(number, way, lastLine: lastLine) {
             logger.warning("\(request.program.title) \(reason)")
         }
@@ -71,10 +70,10 @@ final class ServingProcess {
         logger = request.ownLogger
     }
 
-    private func stay() -> ProgramResult.Termination {
+    private func serve() -> ProgramResult.Termination {
         while true {
             let (commands, deadline) = plugin.change(by: number) { [number] in $0.turn(of: number, at: $1) }
-            for command in commands { obey(command) }
+            for command in commands { perform(command) }
             write()
             var descriptors = [
                 pollfd(fd: process.descriptor, events: Int16(POLLIN), revents: 0),
@@ -108,7 +107,7 @@ final class ServingProcess {
 
     // MARK: - Commands
 
-    private func obey(_ command: ServeCommand) {
+    private func perform(_ command: ServeCommand) {
         switch command {
         case .run(let request):
             open.append(request)
@@ -166,18 +165,16 @@ final class ServingProcess {
             if wasOpen, process.output.raw < 0 { lose(.closedOutput) }
             return false
         }
-        for piece in lines.add(bytes) {
-            switch piece {
-            case .line(let line):
-                if let message = ServeMessage(line: line[...]) { receive(message) }
-            case .tooLong(let start):
+        for line in lines.add(bytes) {
+            guard line.count <= ResponseReader.limit else {
                 plugin.change(by: number) { [number] slots, _ in
-                    slots.processes[number]?.session.receiveTooLong(start)
+                    slots.processes[number]?.session.receiveTooLong(Array(line.prefix(4096)))
                 }
                 // With the pipe closed, even a program that ignores SIGTERM cannot continue to print.
                 process.output.close()
                 return false
             }
+            if let message = ServeMessage(line: line) { receive(message) }
         }
         return true
     }

@@ -36,7 +36,7 @@ final class ConformanceCases {
     ///
     /// - Throws: The reason why the given sample cannot be read.
     func read() throws(HandlerProblem) {
-        if let directory = ownDirectory, let data = Self.content(of: directory.appending("request.json")) {
+        if let directory = plugin.directory, let data = Self.content(of: directory.appending("request.json")) {
             shownRequest = JSONValue(json: data)
         }
         if let path = options.sample {
@@ -56,22 +56,17 @@ final class ConformanceCases {
         options.timeout ?? plugin.description.timeout.flatMap { try? DurationText.parse($0) } ?? .seconds(60)
     }
 
-    /// The directory of the plugin; nil for a single-file plugin, which is located among other files.
-    var ownDirectory: PathBytes? { plugin.location == plugin.executable ? nil : plugin.location }
-
     /// Whether the plugin accepts directories and no files.
     var takesDirectories: Bool {
-        guard let types = plugin.description.types else { return false }
-        return !types.contains("file") && !types.contains("any")
+        plugin.description.types.map { !$0.contains("file") && !$0.contains("any") } ?? false
     }
 
     /// The directory whose content `request.json` works with.
     var testdata: PathBytes? {
-        guard let directory = ownDirectory?.appending("testdata"),
-            case .present(let snapshot) = DiskProbe.inspect(at: directory),
-            snapshot.type == .directory
+        guard let directory = plugin.directory?.appending("testdata"),
+            case .present(let snapshot) = DiskProbe.inspect(at: directory)
         else { return nil }
-        return directory
+        return snapshot.type == .directory ? directory : nil
     }
 
     func stage(_ name: String) throws(HandlerProblem) -> ConformanceStage {
@@ -82,9 +77,7 @@ final class ConformanceCases {
     /// Returns the parameters for a case, with defaults.
     func parameters(in stage: ConformanceStage) -> JSONValue {
         var members = shownRequest?.object?["with"]?.object ?? [:]
-        for (key, property) in plugin.description.parameters?.properties ?? [:] where members[key] == nil {
-            if let value = property.default { members[key] = value }
-        }
+        members.merge((plugin.description.parameters?.properties ?? [:]).compactMapValues(\.default)) { own, _ in own }
         members.merge(options.parameters) { _, given in given }
         return ConformanceToken.replaced(in: .object(members), by: stage.files)
     }
@@ -92,8 +85,7 @@ final class ConformanceCases {
     /// The first kind of event that the plugin accepts, of those that a file can have.
     private var kind: EventKind {
         let kinds: [EventKind] = [.created, .modified, .moved, .attributes, .deleted]
-        guard let words = plugin.description.events else { return .created }
-        return kinds.first { words.contains($0.rawValue) } ?? .created
+        return kinds.first { plugin.description.events?.contains($0.rawValue) ?? true } ?? .created
     }
 
     /// Writes a file, and creates a request for it.
@@ -141,7 +133,7 @@ final class ConformanceCases {
 
     /// Returns the contents of the directories that a call must not change.
     func record(of stage: ConformanceStage) -> TreeRecord {
-        TreeRecord([stage.files, stage.home] + (ownDirectory.map { [$0] } ?? []), without: [stage.scratch])
+        TreeRecord([stage.files, stage.home] + (plugin.directory.map { [$0] } ?? []), without: [stage.scratch])
     }
 
     static func content(of path: PathBytes) -> [UInt8]? {

@@ -11,7 +11,7 @@ struct ConformanceReply {
     /// The response that it printed; nil if it printed nothing, or something else.
     private(set) var response: PluginResponse?
     /// The reason why its output is not a response.
-    private(set) var misprint: String?
+    private(set) var defect: String?
     /// Descriptions of what it wrote to, created or removed without being allowed to.
     var strayWrites: [String] = []
     /// The timeout of the request.
@@ -25,9 +25,9 @@ struct ConformanceReply {
         switch reader.read(ended.output) {
         case .nothing: break
         case .response(let response): self.response = response
-        case .unreadable(let reason): misprint = reason
+        case .unreadable(let reason): defect = reason
         }
-        if misprint == nil, let notice = reader.notices.first { misprint = "is only partly usable: \(notice)" }
+        if defect == nil, let notice = reader.notices.first { defect = "is only partly usable: \(notice)" }
     }
 
     /// The outcome that Alight would derive from it.
@@ -56,7 +56,7 @@ struct ConformanceReply {
     /// - Returns: The verdict; nil when it can be compared.
     func objection(help: String? = nil) -> ConformanceCheck.Verdict? {
         if let fault { return .failed(fault.why, help: help ?? fault.help) }
-        if misprint != nil { return .skipped("its output is not a response, see below") }
+        if defect != nil { return .skipped("its output is not a response, see below") }
         return contradiction.map { _ in .skipped("its exit status contradicts its response, see below") }
     }
 

@@ -50,7 +50,7 @@ struct ConformanceStage {
 
     /// Empties the scratch directory, as for each attempt.
     func renewScratch() {
-        try? ScratchDirectories(base: directory).remove(scratch)
+        remove(scratch)
         Self.makeDirectory(scratch)
     }
 
@@ -70,7 +70,7 @@ struct ConformanceStage {
         path.relative(to: directory).map { PathBytes($0).description } ?? path.description
     }
 
-    func remove(_ path: PathBytes) { try? ScratchDirectories(base: directory).remove(path) }
+    func remove(_ path: PathBytes) { try? ScratchDirectories.remove(path) }
 
     /// Returns the environment that the protocol specifies for a request; without a request, that of every call.
     ///

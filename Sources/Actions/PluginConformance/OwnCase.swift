@@ -1,35 +1,31 @@
 import ActionAPI
 import JSON
+import Plugins
 import Programs
 import Rules
 import System
 
-/// The plugin's own case: `request.json`, and the expected answer in `response.json`.
-struct OwnCase {
-    let cases: ConformanceCases
-
-    func verdict() throws(HandlerProblem) -> ConformanceCheck.Verdict {
-        guard let directory = cases.ownDirectory,
-            ConformanceCases.content(of: directory.appending("request.json")) != nil
-        else {
+extension ConformanceCases {
+    /// Calls the plugin for its own case: `request.json`, and the expected answer in `response.json`.
+    func verdictOnOwnCase() throws(HandlerProblem) -> ConformanceCheck.Verdict {
+        guard let directory = plugin.directory, Self.content(of: directory.appending("request.json")) != nil else {
             return .skipped("there is no request.json")
         }
-        guard let shown = cases.shownRequest, shown.object != nil else {
+        guard let shown = shownRequest, shown.object != nil else {
             return .failed("request.json is not JSON", help: "write a request as docs/plugin-protocol.md describes it")
         }
-        guard let data = ConformanceCases.content(of: directory.appending("response.json")),
-            let expected = JSONValue(json: data)
+        guard let expected = Self.content(of: directory.appending("response.json")).flatMap({ JSONValue(json: $0) })
         else {
             return .failed("response.json is missing or not JSON", help: "write the members that the answer must have")
         }
-        let stage = try cases.stage("own-case")
+        let stage = try stage("own-case")
         let request = ConformanceToken.replaced(in: shown, by: stage.files).object ?? [:]
-        var command = cases.command("run", in: stage, input: request.input, for: request)
+        var command = command("run", in: stage, input: request.input, for: request)
         if let scratch = request["scratch"]?.string {
             ConformanceStage.makeDirectory(PathBytes(scratch))
             command.directory = ProgramPath(PathBytes(scratch))
         }
-        let reply = cases.reply(to: command, title: "own-case")
+        let reply = reply(to: command, title: "own-case")
         if let fault = reply.fault { return .failed(fault.why, help: fault.help) }
         if case .exited(let status) = reply.ended.way, status != 0 {
             return .failed("it exited with status \(status)\(reply.said)", help: "exit with status 0")

@@ -43,7 +43,7 @@ package struct PluginConformance {
         try RequestChecks(cases, report).run()
         try report.recordIfSound("sigterm", "SIGTERM ends it within the grace", endings)
         try ServingChecks(cases: cases, report: report).run()
-        report.record("own-case", "request.json is answered by response.json", try OwnCase(cases: cases).verdict())
+        report.record("own-case", "request.json is answered by response.json", try cases.verdictOnOwnCase())
         return report.failures
     }
 
@@ -59,26 +59,23 @@ package struct PluginConformance {
     }
 
     private func effectsOfDescribe() throws(HandlerProblem) -> ConformanceCheck.Verdict {
-        guard
-            ConformanceCases.content(of: cases.plugin.location.appending("plugin.yaml")) == nil
-                || cases.ownDirectory == nil
-        else {
+        if let directory = cases.plugin.directory,
+            ConformanceCases.content(of: directory.appending("plugin.yaml")) != nil
+        {
             return .skipped("plugin.yaml describes it")
         }
         let stage = try cases.stage("describe")
         let before = cases.record(of: stage)
         var command = cases.command("describe", in: stage)
         command.timeout = .seconds(10)
-        let first = cases.launcher.run(command, stop: StopSignal()).output
-        let second = cases.launcher.run(command, stop: StopSignal()).output
-        if let difference = before.differences(to: cases.record(of: stage)).first(where: {
-            !TreeRecord.isCache($0.path)
-        }) {
+        let outputs = (0..<2).map { _ in cases.launcher.run(command, stop: StopSignal()).output }
+        let differences = before.differences(to: cases.record(of: stage))
+        if let difference = differences.first(where: { !TreeRecord.isCache($0.path) }) {
             return .failed(
                 "'\(difference.path)' was \(difference.verb.rawValue)",
                 help: "make describe only print; it is called whenever rules are loaded")
         }
-        guard first == second else {
+        guard outputs[0] == outputs[1] else {
             return .failed(
                 "it printed two different descriptions",
                 help: "make describe print the same each time; the answer is cached until the executable changes")
@@ -116,16 +113,12 @@ package struct PluginConformance {
             let request = try cases.request(for: name.utf8, in: stage)
             let conversation = try PluginConversation(cases.command("run", in: stage, for: request), cases.launcher)
             // All but the newline, and no end-of-file, so that it has to wait for the rest.
-            _ = conversation.send(waits ? request.input.dropLast() : request.input, within: .seconds(5))
-            if waits {
-                conversation.waitUntilRead(within: .seconds(2))
-            } else {
-                conversation.closeInput()
-            }
+            conversation.send(waits ? request.input.dropLast() : request.input, within: .seconds(5))
+            if waits { conversation.waitUntilRead(within: .seconds(2)) } else { conversation.process.input.close() }
             // Most are done at once, which also passes; for others this is long enough to be at work.
             guard conversation.end(within: waits ? .zero : .milliseconds(300)) == nil else { continue }
             let start = ContinuousClock.now
-            conversation.terminate(grace: cases.options.grace)
+            conversation.process.terminate(grace: cases.options.grace)
             let end = conversation.end(within: cases.options.grace + .seconds(10))
             let took = ContinuousClock.now - start
             if end == nil || end == .signalled(SIGKILL) || took >= cases.options.grace {

@@ -7,13 +7,13 @@ import System
 
 /// A conversation with a running program, which is killed when this value is released; used on one thread.
 final class PluginConversation {
-    enum Message: Equatable {
+    enum Message {
         case line([UInt8])
         /// It has closed standard output.
         case end
     }
 
-    private let process: LaunchedProgram
+    let process: LaunchedProgram
     /// The output of the program; the first `taken` bytes have been returned as lines.
     private var output: [UInt8] = []
     private var taken = 0
@@ -37,13 +37,12 @@ final class PluginConversation {
         _ = end(within: .seconds(10))
     }
 
-    /// Writes the bytes; returns false when the program does not accept them in time.
-    func send(_ bytes: [UInt8], within limit: Duration) -> Bool {
+    /// Writes the bytes, as far as the program accepts them in time.
+    func send(_ bytes: [UInt8], within limit: Duration) {
         var written = 0
-        return poll(within: limit, every: .milliseconds(20), for: Int16(POLLOUT)) {
-            guard process.input.write(bytes, from: &written) else { return false }
-            return written == bytes.count ? true : nil
-        } ?? false
+        _ = poll(within: limit, every: .milliseconds(20), for: Int16(POLLOUT)) {
+            !process.input.write(bytes, from: &written) || written == bytes.count ? true : nil
+        }
     }
 
     /// Waits until the program has read everything that was sent, or has exited; at most for the given time.
@@ -55,14 +54,10 @@ final class PluginConversation {
         }
     }
 
-    func closeInput() { process.input.close() }
-
-    func terminate(grace: Duration) { process.terminate(grace: grace) }
-
     /// Returns the next line of standard output; nil when none arrives in time.
     func next(within limit: Duration) -> Message? {
         poll(within: limit, every: .milliseconds(200)) {
-            guard let newline = output[taken...].firstIndex(of: UInt8(ascii: "\n")) else {
+            guard let newline = output[taken...].firstIndex(ofByte: UInt8(ascii: "\n")) else {
                 return hasEnded ? .end : nil
             }
             defer { taken = newline + 1 }
@@ -88,7 +83,13 @@ final class PluginConversation {
             if let value = value() { return value }
             let now = ContinuousClock.now
             guard now < deadline else { return nil }
-            wait(min(deadline - now, pause), for: events)
+            var descriptors = [
+                // At end-of-file it would be ready indefinitely.
+                pollfd(fd: hasEnded || isFull ? -1 : process.output.raw, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: events == 0 ? -1 : process.input.raw, events: events, revents: 0),
+            ]
+            let time = min(deadline - now, pause) / .nanoseconds(1)
+            _ = cal_poll(&descriptors, UInt(descriptors.count), Int64(time))
             take()
         }
     }
@@ -109,22 +110,9 @@ final class PluginConversation {
             output.removeFirst(taken)
             taken = 0
         }
-        while !isFull, let bytes = process.output.readAvailable() {
-            if bytes.isEmpty {
-                hasEnded = true
-                return
-            }
+        while !isFull, !hasEnded, let bytes = process.output.readAvailable() {
+            hasEnded = bytes.isEmpty
             output += bytes
         }
-    }
-
-    private func wait(_ limit: Duration, for events: Int16) {
-        var descriptors = [
-            pollfd(fd: process.input.raw, events: events, revents: 0),
-            // At end-of-file it would be ready indefinitely.
-            pollfd(fd: hasEnded || isFull ? -1 : process.output.raw, events: Int16(POLLIN), revents: 0),
-        ]
-        if events == 0 { descriptors.removeFirst() }
-        _ = cal_poll(&descriptors, UInt(descriptors.count), Int64(limit / .nanoseconds(1)))
     }
 }

@@ -7,9 +7,7 @@ import System
 
 /// A request for one file, and the expected answer.
 private struct ConformanceRequest {
-    enum File {
-        case sample, empty, vanished
-    }
+    enum File { case sample, empty, vanished }
 
     enum Answer {
         /// The work is done.
@@ -61,8 +59,7 @@ final class RequestChecks {
                     ? nil : "it declines them: its description has no 'raw_paths: true'"),
             ConformanceRequest(
                 name: "empty-file", title: cases.takesDirectories ? "an empty directory" : "an empty file",
-                file: .empty,
-                help: "answer with an outcome, such as failed"),
+                file: .empty, help: "answer with an outcome, such as failed"),
             ConformanceRequest(
                 name: "vanished-file", title: "a file that has vanished", file: .vanished,
                 help: "answer with the outcome skipped when the file is gone"),
@@ -71,29 +68,29 @@ final class RequestChecks {
 
     /// Sends the requests, and records whether the plugin does its work for a plain name.
     func run() throws(HandlerProblem) {
-        for request in requests {
-            if request.answer == .work {
-                let verdict = try verdict(on: request)
-                report.isSound = verdict.word == .ok
-                report.record(request.name, request.title, verdict)
-            } else if let reason = request.skipped {
-                report.record(request.name, request.title, .skipped(reason))
-            } else {
-                try report.recordIfSound(request.name, request.title) { _ throws(HandlerProblem) in
-                    try verdict(on: request)
-                }
-            }
-        }
+        for request in requests { try check(request) }
         let title = "running the same job twice gives the same state"
         try report.recordIfSound("same-id-twice", title) { name throws(HandlerProblem) in try twice(name, title) }
         try checkRefusal("garbage", "garbage for a request is refused", Array("{\"protocol\":1,\"id\":\u{1}no".utf8))
         try checkRefusal("empty-request", "an empty request is refused", [])
-        let extended = ConformanceRequest(
-            name: "unknown-members", title: "unknown members are ignored", answer: .asForPlainName,
-            help: "ignore unknown members: version 1 of the protocol gains optional members", isExtended: true)
-        try report.recordIfSound(extended.name, extended.title) { _ throws(HandlerProblem) in try verdict(on: extended)
-        }
+        try check(
+            ConformanceRequest(
+                name: "unknown-members", title: "unknown members are ignored", answer: .asForPlainName,
+                help: "ignore unknown members: version 1 of the protocol gains optional members", isExtended: true))
         checkReplies()
+    }
+
+    private func check(_ request: ConformanceRequest) throws(HandlerProblem) {
+        let verdict =
+            if let reason = request.skipped {
+                ConformanceCheck.Verdict.skipped(reason)
+            } else if request.answer == .work || report.isSound {
+                try verdict(on: request)
+            } else {
+                ConformanceReport.unsound
+            }
+        if request.answer == .work { report.isSound = verdict.word == .ok }
+        report.record(request.name, request.title, verdict)
     }
 
     private func verdict(on asked: ConformanceRequest) throws(HandlerProblem) -> ConformanceCheck.Verdict {
@@ -154,7 +151,7 @@ final class RequestChecks {
         let reply = cases.reply(to: cases.command("run", in: try cases.stage(name), input: input), title: title)
         let help = "exit with status 65 when the request can't be read"
         switch reply.ended.way {
-        case .exited(status: 0) where reply.misprint == nil && reply.outcome == .succeeded:
+        case .exited(status: 0) where reply.defect == nil && reply.outcome == .succeeded:
             report.record(name, title, .failed("it reports success", help: help))
         case .exited(let status): report.record(name, title, .passed(status == 0 ? reply.shown : "status \(status)"))
         default: report.record(name, title, .failed(reply.fault?.why ?? "it did not exit by itself", help: help))
@@ -165,7 +162,7 @@ final class RequestChecks {
     private func checkReplies() {
         let checks: [(name: String, title: String, complaint: (ConformanceReply) -> String?, help: String)] = [
             (
-                "one-object", "standard output is empty or one response", { $0.misprint.map { "it \($0)" } },
+                "one-object", "standard output is empty or one response", { $0.defect.map { "it \($0)" } },
                 "print one JSON object with an 'outcome' to standard output, and log to standard error"
             ),
             (
@@ -176,7 +173,7 @@ final class RequestChecks {
                 "writes", "it writes only to scratch and to its outputs",
                 { reply in
                     // The outputs of an invalid response are not known.
-                    guard reply.misprint == nil, let first = reply.strayWrites.first else { return nil }
+                    guard reply.defect == nil, let first = reply.strayWrites.first else { return nil }
                     return reply.strayWrites.count == 1 ? first : "\(first) and \(reply.strayWrites.count - 1) more"
                 }, "list it in 'outputs', or write it below $ALIGHT_SCRATCH"
             ),

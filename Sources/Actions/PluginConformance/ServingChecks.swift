@@ -136,7 +136,7 @@ struct ServingChecks {
     }
 
     private func endInput(_ talk: PluginConversation) throws(Verdict) {
-        talk.closeInput()
+        talk.process.input.close()
         let help = "exit with 0 at the end of input"
         switch talk.end(within: cases.options.grace) {
         case .exited(status: 0): break
@@ -160,7 +160,7 @@ struct ServingChecks {
 
 /// Messages to and from a serving plugin.
 extension PluginConversation {
-    fileprivate func send(_ message: [String: JSONValue]) { _ = send(message.input, within: .seconds(10)) }
+    fileprivate func send(_ message: [String: JSONValue]) { send(message.input, within: .seconds(10)) }
 
     /// Waits for the next message of the given type, and ignores others, such as progress.
     ///

@@ -9,8 +9,8 @@ package import System
 /// The planned work of an action for one event or a batch, computed without doing any of it.
 package struct ActionPlan: Sendable {
     package enum Work: Sendable {
-        /// A built-in handler, with its parameters.
-        case builtIn(String, Parameter)
+        /// A built-in handler, with its parameters, without secrets.
+        case builtIn(String, JSONValue)
         case program(Program)
         /// The action would finish with this outcome before it did any work.
         case impossible(Outcome)
@@ -61,24 +61,24 @@ extension ActionRunner {
     package func plan(_ action: Action, _ invocations: [Invocation]) -> [ActionPlan] {
         var invocations = invocations
         for index in invocations.indices { invocations[index].nameUnknownOutputs(in: action) }
-        switch action.work {
-        case .use(let reference, let with):
-            switch handler(for: reference, filling: with, into: &invocations) {
-            case .success(let handler as PluginHandler): return handler.plan(action, invocations)
-            case .success(let handler):
+        do throws(HandlerProblem) {
+            switch action.work {
+            case .use(let reference, let with):
+                let handler = try handler(for: reference, filling: with, into: &invocations)
+                if let handler = handler as? PluginHandler { return handler.plan(action, invocations) }
                 return invocations.map { invocation in
-                    let parameters = invocation.parameters.hidingSecrets(handler.summary.parameters)
+                    var parameters = invocation.parameters.json
+                    if let schema = handler.summary.parameters { parameters = schema.withoutSecrets(parameters) }
                     var plan = ActionPlan(.builtIn(reference.name, parameters), action, [invocation])
                     plan.outputs = handler.plannedOutputs(of: invocation)
                     return plan
                 }
-            case .failure(let problem): return [.impossible(problem.message, action, invocations)]
+            case .exec, .shell:
+                let call = try CommandCall.make(for: action, invocations.first)
+                return host.plan(action, invocations, most: invocations.first?.batch ?? 1, call)
             }
-        case .exec, .shell:
-            switch CommandCall.make(for: action, invocations.first) {
-            case .success(let call): return host.plan(action, invocations, most: invocations.first?.batch ?? 1, call)
-            case .failure(let problem): return [.impossible(problem.message, action, invocations)]
-            }
+        } catch {
+            return [.impossible(error.message, action, invocations)]
         }
     }
 }
@@ -97,21 +97,6 @@ extension ActionPlan {
         _ message: String, code: String = Outcome.cannotStartCode, _ action: Action,
         _ invocations: some Collection<Invocation>
     ) -> ActionPlan { ActionPlan(.impossible(Outcome(.failed, message, code: code)), action, invocations) }
-}
-
-extension Parameter {
-    /// Returns the value for display, with everything that the schema marks as secret replaced by `***`.
-    fileprivate func hidingSecrets(_ schema: ParameterSchema?) -> Parameter {
-        guard let schema else { return self }
-        if schema.writeOnly == true { return .text(Array("***".utf8)) }
-        switch self {
-        case .value, .text: return self
-        case .array(let elements): return .array(elements.map { $0.hidingSecrets(schema.items) })
-        case .object(let members):
-            let shown = members.map { name, member in (name, member.hidingSecrets(schema.properties?[name])) }
-            return .object(Dictionary(uniqueKeysWithValues: shown))
-        }
-    }
 }
 
 extension Invocation {

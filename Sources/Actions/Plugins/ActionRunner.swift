@@ -24,26 +24,32 @@ package struct ActionRunner: Sendable {
     package func run(_ action: Action, _ invocations: [Invocation]) -> [Outcome] {
         var invocations = invocations
         func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
-        switch action.work {
-        case .use(let reference, let with):
-            switch handler(for: reference, filling: with, into: &invocations) {
-            case .success(let handler):
+        do throws(HandlerProblem) {
+            switch action.work {
+            case .use(let reference, let with):
+                let handler = try handler(for: reference, filling: with, into: &invocations)
                 // A plugin waits as late as possible; see `PluginHost`.
                 guard reference.location != nil || invocations.allSatisfy({ $0.mayStart() }) else {
                     return all(.interrupted("Alight stops"))
                 }
                 return handler.run(invocations)
-            case .failure(let problem):
-                // The plugin was found when the rules were loaded, so it may be about to be replaced.
-                return all(.cannotStart(problem.message, mayPass: reference.location != nil))
+            case .exec, .shell:
+                for index in invocations.indices { invocations[index].parameters = .object([:]) }
+                let call = try CommandCall.make(for: action, invocations.first)
+                return host.run(invocations, most: invocations.first?.batch ?? 1, call)
             }
-        case .exec, .shell:
-            for index in invocations.indices { invocations[index].parameters = .object([:]) }
-            switch CommandCall.make(for: action, invocations.first) {
-            case .success(let call): return host.run(invocations, most: invocations.first?.batch ?? 1, call)
-            case .failure(let problem):
-                return all(.cannotStart(problem.message, mayPass: CommandCall.wasThere(action)))
-            }
+        } catch {
+            return all(.cannotStart(error.message, mayPass: Self.wasThere(action)))
+        }
+    }
+
+    /// Returns whether the plugin or program was found when the rules were loaded, so that it may be about to be
+    /// replaced: a program's name without placeholders was.
+    static func wasThere(_ action: Action) -> Bool {
+        switch action.work {
+        case .use(let reference, _): reference.location != nil
+        case .exec(let templates): templates.first?.literal != nil
+        case .shell: true
         }
     }
 
@@ -51,16 +57,16 @@ package struct ActionRunner: Sendable {
     package func isDone(_ action: Action, _ invocation: Invocation) -> Bool {
         guard case .use(let reference, let with) = action.work, reference.location == nil else { return false }
         var invocations = [invocation]
-        let handler = try? handler(for: reference, filling: with, into: &invocations).get()
+        let handler = try? handler(for: reference, filling: with, into: &invocations)
         return handler?.isDone(invocations[0]) ?? false
     }
 
     /// Returns the handler, and fills in the action's parameters for each invocation.
     func handler(
         for reference: HandlerReference, filling with: ParameterTemplate, into invocations: inout [Invocation]
-    ) -> Result<any Handler, HandlerProblem> {
-        let handler = registry.handler(for: reference)
-        let schema = (try? handler.get())?.summary.parameters
+    ) throws(HandlerProblem) -> any Handler {
+        let handler = try registry.handler(for: reference).get()
+        let schema = handler.summary.parameters
         for index in invocations.indices { invocations[index].fillIn(with, schema: schema) }
         return handler
     }

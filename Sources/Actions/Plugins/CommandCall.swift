@@ -7,40 +7,37 @@ import System
 /// They get the same request and environment as plugins. Their output is logged, and only their exit status determines
 /// the outcome.
 enum CommandCall {
-    /// Returns the program for each request, or the reason why there is none for the first event.
+    /// Returns the program for each request.
     ///
     /// In a batch the arguments of `exec` are those of the first event; each template is one argument, whatever it
     /// expands to. To the command line of `shell`, metadata is passed in environment variables, never as part of it.
+    ///
+    /// - Throws: The reason why there is none for the first event.
     static func make(
         for action: Action, _ invocation: Invocation?
-    ) -> Result<(Invocation) -> PluginHost.Call, HandlerProblem> {
+    ) throws(HandlerProblem) -> (Invocation) -> PluginHost.Call {
         if case .shell(let line) = action.work {
-            return .success { _ in
+            let arguments = ["-c", line].map { Array($0.utf8) }
+            return { _ in
                 PluginHost.Call(
-                    executable: "/bin/sh", arguments: [Array("-c".utf8), Array(line.utf8)],
-                    program: "the shell command", answers: false)
+                    executable: "/bin/sh", arguments: arguments, program: "the shell command", answers: false)
             }
         }
         guard case .exec(let templates) = action.work, let first = templates.first, let invocation else {
-            return .failure(HandlerProblem(message: "'exec' has no elements", help: nil))
+            throw HandlerProblem(message: "'exec' has no elements", help: nil)
         }
         let name = first.expanded(with: invocation.facts)
-        let wasThere = wasThere(action)
+        let wasThere = ActionRunner.wasThere(action)
         guard let executable = executable(name, isLiteral: wasThere, from: invocation.baseDirectory) else {
             let message = "no program '\(PathBytes(name))' in \(ProgramEnvironment.searchPath)"
-            return .failure(HandlerProblem(message: message, help: nil))
+            throw HandlerProblem(message: message, help: nil)
         }
-        return .success { part in
+        return { part in
             let facts = part.facts
             return PluginHost.Call(
                 executable: executable, arguments: templates.dropFirst().map { $0.expanded(with: facts) },
                 program: "'\(executable)'", wasThere: wasThere, answers: false)
         }
-    }
-
-    /// Whether the program was found when the rules were loaded: a name without placeholders was.
-    static func wasThere(_ action: Action) -> Bool {
-        if case .exec(let templates) = action.work { templates.first?.literal != nil } else { true }
     }
 
     /// Returns the executable: a name with a slash is a path relative to the directory of the rules file, and one

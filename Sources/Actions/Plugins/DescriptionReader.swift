@@ -5,7 +5,7 @@ import Rules
 import System
 
 /// Reads the description of a plugin.
-struct DescriptionReader {
+enum DescriptionReader {
     /// Returns the description, and warnings about keys that this version does not know.
     static func read(_ value: JSONValue) throws(HandlerProblem) -> (description: PluginDescription, notices: [String]) {
         guard let members = value.object else {
@@ -13,7 +13,7 @@ struct DescriptionReader {
         }
         let fields = SchemaFields(members: members, location: "")
         let name = try name(fields)
-        try checkProtocol(members["protocol"])
+        let versions = try versions(members["protocol"])
         var parameters: ParameterSchema?
         if let value = members["parameters"], value != .null {
             parameters = try SchemaReader.read(value)
@@ -24,7 +24,7 @@ struct DescriptionReader {
         var description = PluginDescription(name: name, version: "", parameters: parameters)
         // YAML reads the version 1.2 as a number.
         if let version = members["version"] { description.version = version.shown }
-        description.protocol = versions(members["protocol"]) ?? []
+        description.protocol = versions
         description.summary = try fields.text("summary")
         description.run = if let word = members["run"]?.string { [word] } else { try fields.texts("run") }
         description.modes = try words(fields, "modes", ["run", "serve"])
@@ -62,17 +62,14 @@ struct DescriptionReader {
         return name
     }
 
-    private static func versions(_ value: JSONValue?) -> [Int]? {
-        guard let value else { return nil }
-        return (value.array ?? [value]).compactMap { $0.double.flatMap { Int(exactly: $0) } }
-    }
-
-    private static func checkProtocol(_ value: JSONValue?) throws(HandlerProblem) {
+    private static func versions(_ value: JSONValue?) throws(HandlerProblem) -> [Int] {
         let current = ProtocolVersion.current
-        guard let versions = versions(value), !versions.isEmpty else {
+        let values = value.map { $0.array ?? [$0] } ?? []
+        let versions = values.compactMap { $0.double.flatMap { Int(exactly: $0) } }
+        if versions.isEmpty {
             throw HandlerProblem(message: "the description has no 'protocol'", help: "add 'protocol: [\(current)]'")
         }
-        guard !versions.contains(current) else { return }
+        guard !versions.contains(current) else { return versions }
         let list = versions.map(String.init).joined(separator: ", ")
         throw HandlerProblem(
             message: "it uses version \(list) of the protocol, and this release supports \(current)",

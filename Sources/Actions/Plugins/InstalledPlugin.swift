@@ -26,6 +26,10 @@ package struct InstalledPlugin: Sendable, Hashable {
         self.notices = notices
     }
 
+    /// The directory of the plugin; nil for a single-file plugin, which is located among other files that it
+    /// need not read.
+    package var directory: PathBytes? { location == executable ? nil : location }
+
     /// `plugin 'resize'`, for messages.
     package var title: String { "plugin '\(description.name)'" }
 

@@ -56,11 +56,11 @@ package final class PluginDiscovery: Sendable {
     package func find(_ name: String, from directory: PathBytes) -> Result<InstalledPlugin, HandlerProblem>? {
         if name.contains("/") {
             let path = directory.resolving(name.utf8).normalized
-            return kind(of: path).map { _ in usable(path, name: nil) }
+            return source(of: path).map { _ in usable(path, name: nil) }
         }
         guard !name.isEmpty, !name.hasPrefix(".") else { return nil }
         let paths = locations(from: directory).map { $0.appending(name) }
-        if let path = paths.first(where: { kind(of: $0) != nil }) { return usable(path, name: name) }
+        if let path = paths.first(where: { source(of: $0) != nil }) { return usable(path, name: name) }
         return paths.first(where: exists).map { .failure(nearMiss($0, name: name)) }
     }
 
@@ -110,7 +110,7 @@ package final class PluginDiscovery: Sendable {
     /// Returns the names of all plugins that `find` would find.
     package func names(from directory: PathBytes) -> [String] {
         let names = locations(from: directory).flatMap { location in
-            entries(of: location).filter { kind(of: location.appending($0)) != nil }
+            entries(of: location).filter { source(of: location.appending($0)) != nil }
         }
         return Set(names).sorted()
     }
@@ -133,25 +133,16 @@ package final class PluginDiscovery: Sendable {
     /// Discards all descriptions; for a reload, which may follow the repair of what a plugin needs.
     package func forget() { known.withLock { $0 = [:] } }
 
-    // MARK: - Kinds
+    // MARK: - Descriptions
 
-    enum Kind {
-        /// A directory with `plugin.yaml`.
-        case described
-        /// A directory with an executable of its name.
-        case directory
-        case executable
-    }
-
-    func kind(of path: PathBytes) -> Kind? {
-        if ExecutableCheck.problem(with: path) == nil { return .executable }
-        if exists(path.appending("plugin.yaml")) { return .described }
-        return exists(path.appending(path.lastComponent)) ? .directory : nil
+    /// Returns the file that describes the plugin at a path: the executable itself, `plugin.yaml`, or the executable of
+    /// the directory's name; nil for what is not a plugin.
+    func source(of path: PathBytes) -> PathBytes? {
+        if ExecutableCheck.problem(with: path) == nil { return path }
+        return [path.appending("plugin.yaml"), path.appending(path.lastComponent)].first(where: exists)
     }
 
     func exists(_ path: PathBytes) -> Bool { path.withCString { access($0, F_OK) } == 0 }
-
-    // MARK: - Descriptions
 
     private struct Entry {
         var stamp: FileStamp
@@ -163,17 +154,11 @@ package final class PluginDiscovery: Sendable {
     }
 
     private func load(_ location: PathBytes) throws(HandlerProblem) -> InstalledPlugin {
-        guard let kind = kind(of: location) else {
+        guard let source = source(of: location) else {
             throw nearMiss(location, name: String(decoding: location.lastComponent, as: UTF8.self))
         }
-        let source =
-            switch kind {
-            case .described: location.appending("plugin.yaml")
-            case .directory: location.appending(location.lastComponent)
-            case .executable: location
-            }
         try checkOwner(source, [])
-        let plugin = try described(kind, location, source)
+        let plugin = try described(location, by: source)
         if var problem = ExecutableCheck.problem(with: plugin.executable) {
             problem.help = problem.help ?? "put the plugin's program there, or name it with 'run' in plugin.yaml"
             throw problem
@@ -195,34 +180,31 @@ package final class PluginDiscovery: Sendable {
     }
 
     /// Returns the plugin, which is described again only if its source has changed or an earlier failure is old.
-    private func described(
-        _ kind: Kind, _ location: PathBytes, _ source: PathBytes
-    ) throws(HandlerProblem) -> InstalledPlugin {
+    private func described(_ location: PathBytes, by source: PathBytes) throws(HandlerProblem) -> InstalledPlugin {
         guard let stamp = FileStamp(source) else {
             throw HandlerProblem(message: "'\(source)' is no longer there", help: nil)
         }
         if let entry = known.withLock({ $0[source] }), entry.stamp == stamp, !entry.isOld {
             return try entry.result.get()
         }
-        let result = Result { () throws(HandlerProblem) in try describe(kind, location, source) }
+        let result = Result { () throws(HandlerProblem) in try describe(location, by: source) }
         known.withLock { $0[source] = Entry(stamp: stamp, result: result) }
         return try result.get()
     }
 
-    private func describe(
-        _ kind: Kind, _ location: PathBytes, _ source: PathBytes
-    ) throws(HandlerProblem) -> InstalledPlugin {
-        if kind != .described, !startsPlugins {
+    private func describe(_ location: PathBytes, by source: PathBytes) throws(HandlerProblem) -> InstalledPlugin {
+        let hasFile = source == location.appending("plugin.yaml")
+        if !hasFile, !startsPlugins {
             unasked.withLock { _ = $0.insert(source) }
             let name = String(decoding: location.lastComponent, as: UTF8.self)
             var description = PluginDescription(name: name, version: "", parameters: nil)
             description.rawPaths = true
             return InstalledPlugin(description: description, location: location, executable: source)
         }
-        let value = try kind == .described ? parse(source).get() : answer(of: source)
+        let value = try hasFile ? parse(source).get() : answer(of: source)
         let (description, notices) = try DescriptionReader.read(value)
         let words = description.run ?? [description.name]
-        let command = kind == .described ? command(words, in: location) : [source.bytes]
+        let command = hasFile ? command(words, in: location) : [source.bytes]
         guard let executable = command.first else {
             throw HandlerProblem(message: "'run' is empty", help: "write 'run: ./\(description.name)'")
         }

@@ -55,25 +55,22 @@ package struct PluginHandler: Handler {
             executable: plugin.executable, arguments: plugin.arguments + [Array(verb.utf8)], program: plugin.title,
             isIdempotent: description.idempotent ?? true, answers: true, parameters: description.parameters)
         call.plugin = description.name
-        // A single-file plugin is located among other files, which it need not read.
-        call.directory = plugin.location == plugin.executable ? nil : plugin.location
+        call.directory = plugin.directory
         guard isServed else { return call }
         // With an interpreter, the script. Other paths may be files that the plugin writes, and are not part of it.
         let script = plugin.arguments.first { $0.first != UInt8(ascii: "-") }
         let files = [script].compactMap(\.self).filter { $0.first == .slash }.map { PathBytes($0) }
-        call.serving = PersistentPlugin(
+        call.serving = PluginHost.Call.Serving(
             location: plugin.location, files: [plugin.executable, plugin.location.appending("plugin.yaml")] + files,
             parallel: description.parallel ?? 1, concurrent: description.concurrent ?? 1)
         return call
     }
 
     private func problem(with event: FileEvent) -> Outcome? {
-        guard plugin.description.rawPaths != true, [event.path, event.root, event.from].contains(where: isRaw) else {
-            return nil
-        }
+        guard plugin.description.rawPaths != true,
+            [event.path, event.root, event.from].contains(where: { $0.map { $0.text == nil } ?? false })
+        else { return nil }
         let message = "\(plugin.title) does not accept a name that is not UTF-8: \(event.path)"
         return Outcome(.failed, message, code: "name-not-utf8")
     }
-
-    private func isRaw(_ path: PathBytes?) -> Bool { path.map { $0.text == nil } ?? false }
 }

@@ -1,5 +1,4 @@
 import ActionAPI
-import Foundation
 import PluginProtocol
 import Programs
 import Rules
@@ -8,18 +7,14 @@ import Rules
 extension PluginHost {
     /// Returns the plans of what ``run(_:most:_:)`` would do, and runs nothing.
     func plan(_ action: Action, _ invocations: [Invocation], most: Int, _ call: (Invocation) -> Call) -> [ActionPlan] {
-        var plans: [ActionPlan] = []
-        var rest = invocations[...]
-        while let first = rest.first {
-            let part = rest.prefix(max(1, most))
-            plans.append(plan(action, part, call(first)))
-            rest = rest.dropFirst(part.count)
+        Self.requests(of: invocations, most: most).map { part in
+            plan(action, part, part[part.startIndex], call(part[part.startIndex]))
         }
-        return plans
     }
 
-    private func plan(_ action: Action, _ invocations: ArraySlice<Invocation>, _ call: Call) -> ActionPlan {
-        guard let first = invocations.first else { preconditionFailure("a plan for no event") }
+    private func plan(
+        _ action: Action, _ invocations: ArraySlice<Invocation>, _ first: Invocation, _ call: Call
+    ) -> ActionPlan {
         if let problem = ExecutableCheck.problem(with: call.executable) {
             return .impossible("\(call.program): \(problem.message)", action, invocations)
         }

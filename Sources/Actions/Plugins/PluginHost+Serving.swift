@@ -1,5 +1,4 @@
 import ActionAPI
-import Foundation
 import Logging
 import PersistentPlugins
 import PluginProtocol
@@ -10,48 +9,42 @@ import System
 extension PluginHost {
     /// Has a serving process answer the request, and says how that ended.
     func serve(
-        _ call: Call, _ serving: PersistentPlugin, _ invocation: Invocation, _ request: PluginRequest, input: [UInt8],
-        scratch: PathBytes, _ confinement: ProgramConfinement
+        _ call: Call, _ serving: Call.Serving, _ invocation: Invocation, _ made: Request, _ table: OutcomeTable,
+        _ confinement: ProgramConfinement
     ) -> [Outcome] {
+        var (request, input) = made
+        func all(_ outcome: Outcome) -> [Outcome] { made.request.events.map { _ in outcome } }
         var command = Command(
             executable: call.executable, arguments: call.arguments,
             environment: environment.variables(for: nil, adding: invocation.environment) + [RequestVariables.version],
             directory: invocation.directory ?? "", timeout: .zero, grace: grace)
         command.confinement = confinement
         guard let plan = LaunchPlan(command, descriptorLimit: 0) else {
-            let message = "\(call.program): \(LaunchFailure.holdsNUL.reason)"
-            return request.events.map { _ in .cannotStart(message, mayPass: false) }
+            return all(.cannotStart("\(call.program): \(LaunchFailure.containsNUL.reason)", mayPass: false))
         }
-        guard invocation.mayStart(), let plugin = self.serving.plugin(serving) else {
-            return request.events.map { _ in .interrupted("Alight stops") }
-        }
+        guard invocation.mayStart(),
+            let plugin = self.serving.plugin(at: serving.location, files: serving.files, parallel: serving.parallel)
+        else { return all(.interrupted("Alight stops")) }
         let program = ServedProgram(
             title: call.program, command: command, environment: plan.bytes, concurrent: serving.concurrent)
-        var request = request
-        var input = input
-        var isAgain = false
+        var isRetry = false
         while true {
             let sent = ServeRequest(
                 to: program, id: request.id, attempt: request.attempt, timeout: invocation.timeout, input: input,
                 deadline: request.deadline, logger: invocation.log, progress: invocation.progress)
-            let reply = plugin.perform(sent, stop: invocation.stop, isAgain: isAgain)
+            let reply = plugin.perform(sent, stop: invocation.stop, isRetry: isRetry)
             let log = sent.finish()
             // Once to another process, with `interrupted` set: most likely the request did not cause the death.
-            if case .lost(let reason, _) = reply, call.isIdempotent, !isAgain, !invocation.stop.isRaised {
+            if case .lost(let reason, _) = reply, call.isIdempotent, !isRetry, !invocation.stop.isRaised {
                 invocation.log.notice("\(call.program) \(reason); the request is sent to another process")
-                isAgain = true
+                isRetry = true
                 request.interrupted = true
                 input = (try? request.encodedBytes()) ?? input
                 continue
             }
-            let table = OutcomeTable(
-                program: call.program, isIdempotent: call.isIdempotent, answers: true,
-                directory: invocation.directory?.path ?? scratch, timeout: invocation.timeout)
-            let (outcomes, notices) = table.outcomes(of: reply, log: log, count: request.events.count)
-            for notice in notices { invocation.log.warning("\(call.program): in its reply, \(notice)") }
-            let retained = RecordedRequest(request, sent: input, schema: call.parameters)
-            if case .lost(_, let way) = reply { return retained.recorded(with: outcomes, of: way) }
-            return retained.recorded(with: outcomes, of: nil)
+            let results = table.outcomes(of: reply, log: log, count: request.events.count)
+            let way: ProgramResult.Termination? = if case .lost(_, let way) = reply { way } else { nil }
+            return recorded(results, of: call, invocation.log, (request, input), way)
         }
     }
 }
@@ -61,8 +54,9 @@ extension OutcomeTable {
     func outcomes(
         of reply: ServeRequest.Reply, log: HeadAndTail, count: Int
     ) -> (outcomes: [Outcome], notices: [String]) {
-        func ended(_ way: ProgramResult.Termination, _ output: [UInt8] = []) -> (outcomes: [Outcome], notices: [String])
-        {
+        func ended(
+            _ way: ProgramResult.Termination, _ output: [UInt8] = []
+        ) -> (outcomes: [Outcome], notices: [String]) {
             var ended = ProgramResult(way: way)
             ended.output = output
             ended.log = log

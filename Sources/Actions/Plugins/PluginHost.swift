@@ -1,6 +1,5 @@
 package import ActionAPI
 import FileEvents
-import Foundation
 import Logging
 package import PersistentPlugins
 import PluginProtocol
@@ -40,7 +39,7 @@ package struct PluginHost: Sendable {
     /// - Parameter isAtOnce: Whether they are sent SIGTERM, and not first end-of-file on their input.
     package func close(isAtOnce: Bool = false) {
         serving.close(isAtOnce: isAtOnce)
-        scratchDirectories.giveUp()
+        scratchDirectories.removeInstanceDirectory()
     }
 
     /// Stops the processes of serving plugins that have been replaced or removed, once they have answered.
@@ -48,6 +47,17 @@ package struct PluginHost: Sendable {
 
     /// A program to run for an invocation.
     struct Call {
+        /// The persistent processes of a plugin.
+        struct Serving {
+            var location: PathBytes
+            /// The files of the plugin; a change of one replaces its processes.
+            var files: [PathBytes]
+            /// The maximum number of processes at once.
+            var parallel: Int
+            /// The number of requests that a process accepts at once, unless it specifies that itself.
+            var concurrent: Int
+        }
+
         var executable: PathBytes
         var arguments: [[UInt8]]
         /// The name for messages.
@@ -62,7 +72,7 @@ package struct PluginHost: Sendable {
         /// The plugin's name; nil for other programs.
         var plugin: String?
         /// How requests are served; nil for a program that is started for each request.
-        var serving: PersistentPlugin?
+        var serving: Serving?
         /// The directory of a plugin, which it can read in a sandbox.
         var directory: PathBytes?
     }
@@ -79,15 +89,16 @@ package struct PluginHost: Sendable {
     ///   - call: Returns the program for a request, given its first invocation.
     /// - Returns: One outcome for each invocation, in order.
     func run(_ invocations: [Invocation], most: Int, _ call: (Invocation) -> Call) -> [Outcome] {
-        var outcomes: [Outcome] = []
-        var rest = invocations[...]
-        while !rest.isEmpty {
-            let part = rest.prefix(max(1, most))
-            outcomes += run(part, call)
-            rest = rest.dropFirst(part.count)
-        }
-        return outcomes
+        Self.requests(of: invocations, most: most).flatMap { run($0, call) }
     }
+
+    /// Returns the invocations of each request.
+    static func requests(of invocations: [Invocation], most: Int) -> [ArraySlice<Invocation>] {
+        stride(from: 0, to: invocations.count, by: max(1, most)).map { invocations[$0...].prefix(max(1, most)) }
+    }
+
+    /// A request, and the line that is sent.
+    typealias Request = (request: PluginRequest, input: [UInt8])
 
     private func run(_ invocations: ArraySlice<Invocation>, _ call: (Invocation) -> Call) -> [Outcome] {
         guard let first = invocations.first else { return [] }
@@ -105,16 +116,15 @@ package struct PluginHost: Sendable {
         } catch {
             return all(Outcome(.retry, error.message, code: "scratch"))
         }
-        var made: (request: PluginRequest, input: [UInt8])?
+        defer { remove(scratch, first.log) }
+        var made: Request?
         // A request for one event that is never too large is written while the program starts.
         if program.serving != nil || invocations.count > 1 || !first.hasSmallRequest {
             let request = PluginRequest(invocations, scratch: scratch)
             guard let input = try? request.encodedBytes() else {
-                remove(scratch, first.log)
                 return all(Outcome(.failed, "the parameters can't be written as JSON", code: "bad-request"))
             }
             guard input.count <= Self.requestLimit else {
-                remove(scratch, first.log)
                 guard invocations.count > 1 else {
                     let message = "the request has \(input.count) bytes, and 1 MiB is allowed"
                     return all(Outcome(.failed, message, code: "bad-request"))
@@ -124,19 +134,15 @@ package struct PluginHost: Sendable {
             }
             made = (request, input)
         }
-        defer { remove(scratch, first.log) }
         do throws(HandlerProblem) {
             let confinement = try confinement(of: program, invocations, scratch: scratch)
-            if let serving = program.serving, let (request, input) = made {
-                let outcomes = serve(program, serving, first, request, input: input, scratch: scratch, confinement)
-                return explained(outcomes, program, mayPass: false)
+            let table = OutcomeTable(
+                program: program.program, isIdempotent: program.isIdempotent, answers: program.answers,
+                directory: first.directory?.path ?? scratch, timeout: first.timeout, limits: confinement.limits)
+            if let serving = program.serving, let made {
+                return explained(serve(program, serving, first, made, table, confinement), program, mayPass: false)
             }
-            return run(program, first, scratch: scratch, confinement) {
-                if let made { return made }
-                let request = PluginRequest(invocations, scratch: scratch)
-                // Without parameters the request contains no number that JSON cannot represent.
-                return (request, (try? request.encodedBytes()) ?? [])
-            }
+            return run(program, invocations, first, made, scratch: scratch, table, confinement)
         } catch {
             return all(.cannotStart("\(program.program): \(error.message)", mayPass: false))
         }
@@ -184,47 +190,58 @@ package struct PluginHost: Sendable {
             first.confinement, invocations, executable: call.executable, directory: call.directory, scratch: scratch)
     }
 
-    /// Runs the program once, in the environment of the first event; the request is created once, while the program
-    /// starts.
+    /// Runs the program once, in the environment of the first event; a request that is still nil is created while the
+    /// program starts.
     private func run(
-        _ call: Call, _ invocation: Invocation, scratch: PathBytes, _ confinement: ProgramConfinement,
-        _ makeRequest: () -> (request: PluginRequest, input: [UInt8])
+        _ call: Call, _ invocations: ArraySlice<Invocation>, _ invocation: Invocation, _ prepared: Request?,
+        scratch: PathBytes, _ table: OutcomeTable, _ confinement: ProgramConfinement
     ) -> [Outcome] {
-        let directory = invocation.directory ?? ProgramPath(scratch)
         var command = Command(
             executable: call.executable, arguments: call.arguments,
-            environment: variables(for: invocation, scratch: scratch), directory: directory,
-            output: call.answers ? .collected(limit: 1 << 20) : .reported, timeout: invocation.timeout, grace: grace)
+            environment: variables(for: invocation, scratch: scratch),
+            directory: invocation.directory ?? ProgramPath(scratch),
+            output: call.answers ? .collected(limit: ResponseReader.limit) : .reported,
+            timeout: invocation.timeout, grace: grace)
         command.confinement = confinement
         command.mayStart = invocation.mayStart
         command.whenOverdue = { [grace] in
             invocation.log.warning("\(OutcomeTable.overdue(call.program, after: invocation.timeout, grace: grace))")
         }
         var log = ProgramLog(logger: invocation.log)
-        var made: (request: PluginRequest, input: [UInt8])?
-        func lateInput() -> [UInt8] {
-            made = makeRequest()
-            return made?.input ?? []
+        var prepared = prepared
+        func made() -> Request {
+            if let prepared { return prepared }
+            let request = PluginRequest(invocations, scratch: scratch)
+            // Without parameters the request contains no number that JSON cannot represent.
+            let made = (request, (try? request.encodedBytes()) ?? [])
+            prepared = made
+            return made
         }
         func take(_ line: ArraySlice<UInt8>) {
             if case .progress(let fraction, let message) = log.take(line) { invocation.progress(fraction, message) }
         }
-        let ended = launcher.run(command, stop: invocation.stop, report: take, lateInput: lateInput)
+        let ended = launcher.run(command, stop: invocation.stop, report: take) { made().input }
         log.finish(unread: ended.unread)
-        let (request, input) = made ?? makeRequest()
-        let table = OutcomeTable(
-            program: call.program, isIdempotent: call.isIdempotent, answers: call.answers, directory: directory.path,
-            timeout: invocation.timeout, limits: confinement.limits)
-        let (outcomes, notices) = table.outcomes(of: ended, count: request.events.count)
-        for notice in notices { invocation.log.warning("\(call.program): in its reply, \(notice)") }
-        let retained = RecordedRequest(request, sent: input, schema: call.parameters)
-        let mayPass = ended.miss?.mayPass(in: confinement) ?? false
-        return explained(retained.recorded(with: outcomes, of: ended.way), call, mayPass: mayPass)
+        let results = table.outcomes(of: ended, count: invocations.count)
+        let outcomes = recorded(results, of: call, invocation.log, made(), ended.way)
+        return explained(outcomes, call, mayPass: ended.miss?.mayPass(in: confinement) ?? false)
+    }
+
+    /// Logs the warnings about a reply, and returns the outcomes with the records of their process.
+    ///
+    /// `way` is how the process terminated; nil for one that still runs.
+    func recorded(
+        _ results: (outcomes: [Outcome], notices: [String]), of call: Call, _ log: Logger, _ made: Request,
+        _ way: ProgramResult.Termination?
+    ) -> [Outcome] {
+        for notice in results.notices { log.warning("\(call.program): in its reply, \(notice)") }
+        let retained = RecordedRequest(made.request, sent: made.input, schema: call.parameters)
+        return retained.recorded(with: results.outcomes, of: way)
     }
 
     private func remove(_ scratch: PathBytes, _ log: Logger) {
         do throws(ScratchFailure) {
-            try scratchDirectories.remove(scratch)
+            try ScratchDirectories.remove(scratch)
         } catch {
             log.warning("\(error.message)")
         }

@@ -40,15 +40,12 @@ extension PluginDiscovery {
         for parent in first + locations(from: directory) where seen.insert(parent.normalized).inserted {
             for name in entries(of: parent) {
                 let path = parent.appending(name)
-                var listing: PluginListing
-                let isPlugin = kind(of: path) != nil
-                if isPlugin {
-                    listing = self.listing(of: path, called: name)
-                } else if isMeantAsPlugin(path) {
-                    listing = PluginListing(name: name, location: path, problems: [nearMiss(path, name: name)])
-                } else {
-                    continue
-                }
+                let isPlugin = source(of: path) != nil
+                guard isPlugin || isMeantAsPlugin(path) else { continue }
+                var listing =
+                    isPlugin
+                    ? self.listing(of: path, called: name)
+                    : PluginListing(name: name, location: path, problems: [nearMiss(path, name: name)])
                 listing.shadow = builtIn.contains(name) ? .builtIn : taken[name].map { .plugin($0) }
                 // `find` uses the first plugin that exists, even if it is broken.
                 if isPlugin, taken[name] == nil { taken[name] = path }

@@ -13,7 +13,14 @@ struct SchemaFields {
 
     func number(_ key: String) throws(HandlerProblem) -> Double? { try field(key, "a number") { $0.double } }
 
-    func list(_ key: String) throws(HandlerProblem) -> [JSONValue]? { try field(key, "a list") { $0.array } }
+    func list(_ key: String, nullable: Bool = true) throws(HandlerProblem) -> [JSONValue]? {
+        try field(key, "a list", nullable: nullable) { $0.array }
+    }
+
+    /// Returns a mapping, which may not be null.
+    func mapping(_ key: String) throws(HandlerProblem) -> [String: JSONValue]? {
+        try field(key, "a mapping", nullable: false) { $0.object }
+    }
 
     func texts(_ key: String) throws(HandlerProblem) -> [String]? {
         try field(key, "a list of strings") { value in
@@ -30,9 +37,9 @@ struct SchemaFields {
     }
 
     private func field<Value>(
-        _ key: String, _ noun: String, _ read: (JSONValue) -> Value?
+        _ key: String, _ noun: String, nullable: Bool = true, _ read: (JSONValue) -> Value?
     ) throws(HandlerProblem) -> Value? {
-        guard let value = members[key], value != .null else { return nil }
+        guard let value = members[key], value != .null || !nullable else { return nil }
         guard let field = read(value) else {
             throw HandlerProblem(
                 message: "'\(location.isEmpty ? key : "\(location).\(key)")' must be \(noun)", help: nil)

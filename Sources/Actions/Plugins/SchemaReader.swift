@@ -3,7 +3,7 @@ import PluginProtocol
 import Rules
 
 /// Reads a JSON Schema of parameters, and rejects what Alight would not check.
-struct SchemaReader {
+enum SchemaReader {
     private static let types = ["object", "array", "string", "integer", "number", "boolean", "null"]
 
     /// - Parameters:
@@ -13,20 +13,15 @@ struct SchemaReader {
     /// - Throws: The first problem.
     // Long because it visits each key of a schema once, in the order of their messages.
     static func read(_ value: JSONValue, at location: String = "parameters") throws(HandlerProblem) -> ParameterSchema {
-        guard let members = value.object else { throw misfit(location, "a mapping") }
+        guard let members = value.object else {
+            throw HandlerProblem(message: "'\(location)' must be a mapping", help: nil)
+        }
         for key in members.keys.sorted() where !ParameterSchema.keys.contains(key) {
             throw HandlerProblem(
                 message: "'\(location)' uses '\(key)', which Alight can't check",
                 help: Spelling.help(for: key, candidates: ParameterSchema.keys, noun: "keys", except: members.keys))
         }
         let fields = SchemaFields(members: members, location: location)
-        func part<Value>(
-            _ key: String, _ noun: String, _ read: (JSONValue) -> Value?
-        ) throws(HandlerProblem) -> Value? {
-            guard let value = members[key] else { return nil }
-            guard let part = read(value) else { throw misfit("\(location).\(key)", noun) }
-            return part
-        }
         if let type = try fields.text("type"), !types.contains(type) {
             let help = Spelling.help(for: type, candidates: types, noun: "types")
             throw HandlerProblem(message: "'\(location).type' is '\(type)'", help: help)
@@ -37,30 +32,29 @@ struct SchemaReader {
                 message: "'\(location).pattern' is not a regular expression: \(pattern.prefix(80))", help: reason)
         }
         var properties: [String: ParameterSchema]?
-        if let inner = try part("properties", "a mapping", \.object) {
+        if let inner = try fields.mapping("properties") {
             properties = [:]
             for (key, schema) in inner.sorted(by: { $0.key < $1.key }) {
                 properties?[key] = try read(schema, at: "\(location).properties.\(key)")
             }
         }
-        let oneOf = try part("oneOf", "a list", \.array)?.enumerated().map { index, schema throws(HandlerProblem) in
-            try read(schema, at: "\(location).oneOf[\(index)]")
+        let oneOf = try fields.list("oneOf", nullable: false)?.enumerated().map { index, item throws(HandlerProblem) in
+            try read(item, at: "\(location).oneOf[\(index)]")
         }
         var dependentRequired: [String: [String]]?
-        if let lists = try part("dependentRequired", "a mapping", \.object) {
+        if let lists = try fields.mapping("dependentRequired") {
             let lists = SchemaFields(members: lists, location: "\(location).dependentRequired")
             dependentRequired = [:]
             for key in lists.members.keys { dependentRequired?[key] = try lists.texts(key) }
         }
-        let items = try members["items"].map { value throws(HandlerProblem) in try read(value, at: "\(location).items")
-        }
+        let items = try members["items"].map { item throws(HandlerProblem) in try read(item, at: "\(location).items") }
         let role = try fields.text("x-alight")
         if let role, role != ParameterSchema.destination {
             throw HandlerProblem(
                 message: "'\(location).x-alight' is '\(role)'",
                 help: "write '\(ParameterSchema.destination)', for a path that is written to")
         }
-        let extensions = members["x-alight-extensions"].flatMap { DestinationExtensions($0) }
+        let extensions = members["x-alight-extensions"].flatMap(DestinationExtensions.init)
         if members["x-alight-extensions"] != nil, extensions == nil || role == nil {
             throw HandlerProblem(
                 message: "'\(location).x-alight-extensions' can't be used",
@@ -91,9 +85,5 @@ struct SchemaReader {
                 message: "'\(location).examples[\(index)]' doesn't fit: \(problem.message)", help: problem.help)
         }
         return schema
-    }
-
-    fileprivate static func misfit(_ location: String, _ noun: String) -> HandlerProblem {
-        HandlerProblem(message: "'\(location)' must be \(noun)", help: nil)
     }
 }

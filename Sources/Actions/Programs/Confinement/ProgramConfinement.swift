@@ -22,13 +22,13 @@ package struct ProgramConfinement: Sendable, Hashable {
         let location: ProgramPath
         package let access: Access
         /// Whether a missing path is skipped; otherwise it keeps the program from starting.
-        let isIfThere: Bool
+        let isOptional: Bool
         package var path: PathBytes { location.path }
 
-        init(_ location: ProgramPath, _ access: Access, ifThere: Bool = false) {
+        init(_ location: ProgramPath, _ access: Access, optional: Bool = false) {
             self.location = location
             self.access = access
-            isIfThere = ifThere
+            isOptional = optional
         }
     }
 
@@ -75,11 +75,11 @@ extension ProgramConfinement {
         var grants = given
         for invocation in invocations {
             let event = invocation.job.event
-            grants.append(Grant(ProgramPath(event.path, beneath: event.root), .read, ifThere: true))
+            grants.append(Grant(ProgramPath(event.path, beneath: event.root), .read, optional: true))
         }
         grants.append(Grant(ProgramPath(scratch), [.read, .write]))
         for path in Self.program(executable) + [directory].compactMap(\.self) {
-            grants.append(Grant(ProgramPath(path), [.read, .execute], ifThere: true))
+            grants.append(Grant(ProgramPath(path), [.read, .execute], optional: true))
         }
         grants += Self.system(hasNetwork: sandbox.allowsNetwork)
         var seen: Set<Grant> = []
@@ -92,10 +92,11 @@ extension ProgramConfinement {
     ) throws(HandlerProblem) -> [Grant] {
         var grants: [Grant] = []
         for invocation in invocations {
-            for (templates, access) in [
-                (sandbox.read ?? [], [.read, .execute]), (sandbox.write ?? [], [.read, .write]),
-            ] as [([Template], Access)] {
-                for template in templates {
+            let lists: [([Template]?, Access)] = [
+                (sandbox.read, [.read, .execute]), (sandbox.write, [.read, .write]),
+            ]
+            for (templates, access) in lists {
+                for template in templates ?? [] {
                     guard let path = template.confinedPath(with: invocation.facts, in: invocation.baseDirectory) else {
                         throw HandlerProblem(
                             message: "a path of 'sandbox' has a placeholder that is empty, '.' or '..' for "
@@ -128,11 +129,11 @@ extension ProgramConfinement {
             "/proc/filesystems", "/proc/sys/vm/overcommit_memory", "/sys/devices/system/cpu",
         ]
         let devices: [ProgramPath] = ["/dev/null", "/dev/zero", "/dev/full"]
-        var grants = code.map { Grant($0, [.read, .execute], ifThere: true) }
-        grants += facts.map { Grant($0, .read, ifThere: true) }
-        grants += devices.map { Grant($0, [.read, .write], ifThere: true) }
+        var grants = code.map { Grant($0, [.read, .execute], optional: true) }
+        grants += facts.map { Grant($0, .read, optional: true) }
+        grants += devices.map { Grant($0, [.read, .write], optional: true) }
         // A link to a file below /run on many systems.
-        if hasNetwork { grants.append(Grant("/etc/resolv.conf", .read, ifThere: true)) }
+        if hasNetwork { grants.append(Grant("/etc/resolv.conf", .read, optional: true)) }
         return grants
     }
 
@@ -161,10 +162,19 @@ extension ProgramConfinement {
                 if error != 0 { throw SystemError(errno: error) }
             } catch {
                 // Without a free descriptor it is unknown whether the path exists.
-                if grant.isIfThere, error.errno != EMFILE, error.errno != ENFILE { continue }
+                if grant.isOptional, error.errno != EMFILE, error.errno != ENFILE { continue }
                 throw grant.location.failure(error, to: "add '\(grant.path)' to its sandbox")
             }
         }
         return ruleset
     }
+}
+
+/// The support of the running kernel for the confinement of programs.
+package enum SandboxSupport {
+    /// The ABI version of Landlock; a negative errno when there is none.
+    package static var landlock: Int32 { cal_landlock_version() }
+
+    /// Whether the sandbox can refuse sockets.
+    package static var canShutOffNetwork: Bool { cal_can_filter_calls() != 0 }
 }

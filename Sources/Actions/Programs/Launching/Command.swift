@@ -37,7 +37,7 @@ package struct Command: Sendable {
 
     package init(
         executable: PathBytes, arguments: [[UInt8]] = [], environment: [(name: String, value: [UInt8])] = [],
-        directory: ProgramPath = "/", input: [UInt8] = [], output: Output = .collected(limit: 1 << 20),
+        directory: ProgramPath = "/", input: [UInt8] = [], output: Output = .collected(limit: ResponseReader.limit),
         timeout: Duration, grace: Duration = .seconds(10), linger: Duration = .seconds(2)
     ) {
         self.executable = executable

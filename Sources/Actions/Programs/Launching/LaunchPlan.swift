@@ -1,22 +1,9 @@
 import ActionAPI
-import FileEvents
-import Glibc
 import Rules
 import System
 
 /// The plan of a program, which `alight-launch` reads; its C source describes the format.
 package struct LaunchPlan {
-    private struct Flags: OptionSet {
-        let rawValue: UInt32
-
-        static let showsClosing = Flags(rawValue: 1)
-        static let nice = Flags(rawValue: 2)
-        static let user = Flags(rawValue: 4)
-        static let files = Flags(rawValue: 8)
-        static let noNetwork = Flags(rawValue: 16)
-        static let ifPossible = Flags(rawValue: 32)
-    }
-
     package let bytes: [UInt8]
     /// The maximum size that the launcher accepts, in bytes; the kernel accepts less for arguments and environment.
     static let most = 16 << 20
@@ -35,21 +22,28 @@ package struct LaunchPlan {
         let start = writer.bytes.count
         writer.add(UInt32(0))
         let confinement = command.confinement
-        var flags = Self.flags(of: confinement)
-        if showsClosing { flags.insert(.showsClosing) }
-        if hasRuleset { flags.insert(.files) }
-        writer.add(flags.rawValue)
+        let (limits, user) = (confinement.limits, confinement.user)
+        // In the order of their bits in launch.h.
+        let flags = [
+            showsClosing, confinement.nice != nil, user != nil, hasRuleset, !confinement.allowsNetwork,
+            !confinement.isRequired,
+        ]
+        writer.add(flags.enumerated().reduce(UInt32(0)) { $1.element ? $0 | 1 << UInt32($1.offset) : $0 })
         writer.add(Self.milliseconds(command.grace))
         writer.add(Self.milliseconds(command.linger))
         writer.add(descriptorLimit)
         writer.add(confinement.umask)
         writer.add(Int32(confinement.nice ?? 0))
         writer.add(confinement.ioPriority?.number ?? 0)
-        for limit in Self.numbers(of: confinement.limits) { writer.add(limit ?? .max) }
-        writer.add(confinement.user?.uid ?? 0)
-        writer.add(confinement.user?.gid ?? 0)
-        writer.add((confinement.user?.text ?? "").utf8)
-        let groups = confinement.user?.groups ?? []
+        // The kernel only counts whole seconds.
+        writer.add(limits.cpu.map { UInt64(($0 / .seconds(1)).rounded(.up)) } ?? .max)
+        for limit in [limits.memory, limits.files, limits.processes, limits.fileSize] {
+            writer.add(limit.map { UInt64($0) } ?? .max)
+        }
+        writer.add(user?.uid ?? 0)
+        writer.add(user?.gid ?? 0)
+        writer.add((user?.text ?? "").utf8)
+        let groups = user?.groups ?? []
         writer.add(UInt32(groups.count))
         for group in groups { writer.add(group) }
         writer.add(command.directory.path.bytes)
@@ -58,28 +52,10 @@ package struct LaunchPlan {
         writer.add(command.executable.bytes)
         for argument in command.arguments { writer.add(argument) }
         writer.add(UInt32(command.environment.count))
-        for (name, value) in command.environment { writer.add(name: name, value: value) }
-        guard !writer.holdsNUL else { return nil }
+        for (name, value) in command.environment { writer.add("\(name)=".utf8 + value) }
+        guard !writer.containsNUL else { return nil }
         writer.set(UInt32(writer.bytes.count - start - 4), at: start)
         bytes = writer.bytes
-    }
-
-    private static func flags(of confinement: ProgramConfinement) -> Flags {
-        var flags: Flags = []
-        if confinement.nice != nil { flags.insert(.nice) }
-        if confinement.user != nil { flags.insert(.user) }
-        if !confinement.allowsNetwork { flags.insert(.noNetwork) }
-        if !confinement.isRequired { flags.insert(.ifPossible) }
-        return flags
-    }
-
-    private static func numbers(of limits: ResourceLimits) -> [UInt64?] {
-        // The kernel only counts whole seconds.
-        let seconds = limits.cpu.map { ($0 / .seconds(1)).rounded(.up) }
-        return [
-            seconds.map { UInt64($0) }, limits.memory.map { UInt64($0) }, limits.files.map { UInt64($0) },
-            limits.processes.map { UInt64($0) }, limits.fileSize.map { UInt64($0) },
-        ]
     }
 
     private static func milliseconds(_ duration: Duration) -> UInt32 {
@@ -89,35 +65,20 @@ package struct LaunchPlan {
 
     private struct Writer {
         var bytes: [UInt8] = []
-        var holdsNUL = false
+        var containsNUL = false
 
         mutating func add(_ number: some FixedWidthInteger) { withUnsafeBytes(of: number) { bytes += $0 } }
 
         mutating func add(_ string: some Collection<UInt8>) {
             add(UInt32(string.count))
-            finish(from: bytes.count) { $0 += string }
-        }
-
-        mutating func add(name: String, value: [UInt8]) {
-            add(UInt32(name.utf8.count + 1 + value.count))
-            finish(from: bytes.count) {
-                $0 += name.utf8
-                $0.append(UInt8(ascii: "="))
-                $0 += value
-            }
+            let start = bytes.count
+            bytes += string
+            if bytes[start...].firstIndex(ofByte: 0) != nil { containsNUL = true }
+            bytes.append(0)
         }
 
         mutating func set(_ number: UInt32, at location: Int) {
             bytes.withUnsafeMutableBytes { $0.storeBytes(of: number, toByteOffset: location, as: UInt32.self) }
-        }
-
-        private mutating func finish(from start: Int, _ write: (inout [UInt8]) -> Void) {
-            write(&bytes)
-            let hasNUL = bytes.withUnsafeBytes { bytes in
-                bytes.baseAddress.map { memchr($0 + start, 0, bytes.count - start) != nil } ?? false
-            }
-            if hasNUL { holdsNUL = true }
-            bytes.append(0)
         }
     }
 }

@@ -42,7 +42,7 @@ package final class LaunchedProgram {
         deadline = .now + Self.startTimeout
     }
 
-    /// The descriptor that is readable when ``lookForEnd()`` has something to read.
+    /// The descriptor that is readable when ``checkForEnd()`` has something to read.
     package var descriptor: Int32 { launcher.control }
 
     /// Asks the program to exit, and kills it after the grace period.
@@ -65,7 +65,7 @@ package final class LaunchedProgram {
     /// How long a program may take to start, even on a slow file system.
     private static let startTimeout = Duration.seconds(60)
 
-    /// The time at which ``lookAfterLauncher(at:)`` must be called; nil for never.
+    /// The time at which ``checkLauncher(at:)`` must be called; nil for never.
     package var nextCheck: ContinuousClock.Instant? { end == nil ? deadline : nil }
 
     /// Handles an unresponsive launcher: resumes it, in case it was stopped, and kills it later.

@@ -11,17 +11,11 @@ final class LauncherPool: Sendable {
         var isTrimming = false
     }
 
-    private let keeps: Bool
     private let idleTime: Duration
     private let state = Mutex(State())
 
-    /// - Parameters:
-    ///   - keeps: Whether launchers are reused; otherwise each program gets one of its own.
-    ///   - idleTime: How long all launchers but one may be idle.
-    init(keeps: Bool, idleTime: Duration = .seconds(10)) {
-        self.keeps = keeps
-        self.idleTime = idleTime
-    }
+    /// - Parameter idleTime: How long all launchers but one may be idle.
+    init(idleTime: Duration = .seconds(10)) { self.idleTime = idleTime }
 
     /// Removes and returns the launcher that has been idle for the shortest time; nil when none is idle.
     func take() -> LauncherProcess? { state.withLock { $0.idle.popLast()?.launcher } }
@@ -29,7 +23,6 @@ final class LauncherPool: Sendable {
     /// Adds a launcher whose program has exited.
     func give(_ launcher: LauncherProcess) {
         let isNew = state.withLock { state in
-            guard keeps else { return false }
             state.idle.append((launcher, .now))
             guard state.idle.count > 1, !state.isTrimming else { return false }
             state.isTrimming = true
@@ -40,11 +33,11 @@ final class LauncherPool: Sendable {
 
     /// Stops the idle launchers.
     func close() {
-        let ended = state.withLock { state in
+        // They are released after the lock.
+        _ = state.withLock { state in
             defer { state.idle = [] }
             return state.idle
         }
-        withExtendedLifetime(ended) {}
     }
 
     private func trimLater() { StarterThread.call(at: .now + idleTime) { [weak self] in self?.trim() } }
@@ -52,13 +45,12 @@ final class LauncherPool: Sendable {
     /// Stops the launchers that have been idle for long, and runs again later when others may have been.
     private func trim() {
         let now = ContinuousClock.now
-        let (ended, isDone) = state.withLock { state in
+        let (_, isDone) = state.withLock { state in
             let isLate = state.idle.dropLast().prefix { $0.since + idleTime <= now }
             state.idle.removeFirst(isLate.count)
             state.isTrimming = state.idle.count > 1
             return (isLate, !state.isTrimming)
         }
-        withExtendedLifetime(ended) {}
         if !isDone { trimLater() }
     }
 }

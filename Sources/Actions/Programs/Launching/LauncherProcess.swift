@@ -10,7 +10,8 @@ import System
 final class LauncherProcess: Sendable {
     /// This process's end of the control socket.
     let control: Int32
-    let end: ProcessEnd
+    /// How it terminated, set by the thread on which Foundation reaps it.
+    let end: PendingValue<(status: Int32, isSignal: Bool)>
     private let process: Process
     var identifier: pid_t { process.processIdentifier }
     /// The number of programs that it has started; the launcher counts them itself, so no process is woken for that.
@@ -69,10 +70,10 @@ final class LauncherProcess: Sendable {
         process.standardInput = FileHandle(fileDescriptor: theirs.raw, closeOnDealloc: false)
         process.standardOutput = FileHandle(fileDescriptor: counter.raw, closeOnDealloc: false)
         process.standardError = FileHandle.nullDevice
-        let end = ProcessEnd()
+        let end = PendingValue<(status: Int32, isSignal: Bool)>()
         process.terminationHandler = { process in
             Orphans.end(of: process.processIdentifier)
-            end.set(status: process.terminationStatus, isSignal: process.terminationReason == .uncaughtSignal)
+            end.set((process.terminationStatus, process.terminationReason == .uncaughtSignal))
         }
         // The signal mask stays unchanged: a SIGTERM that finds it unblocked in one thread of Alight terminates Alight
         // without a message. The inherited mask does not matter, because the launcher sets its own.
@@ -170,7 +171,7 @@ enum Descendants {
         var parents = [process]
         while let parent = parents.popLast() {
             let children = children(of: parent)
-            found += children.filter { !isDead($0) }
+            found += children.filter { (state(of: $0) ?? "Z") != "Z" }
             parents += children
         }
         return found
@@ -193,32 +194,9 @@ enum Descendants {
         return status?.contains("\nNoNewPrivs:\t1\n") ?? false
     }
 
-    private static func isDead(_ process: pid_t) -> Bool {
-        guard let state = state(of: process) else { return true }
-        return state == "Z"
-    }
-
     /// Returns the letter of proc_pid_stat(5) for the state; nil when the process is gone.
     static func state(of process: pid_t) -> Character? {
         guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return nil }
         return text[(text.lastIndex(of: ")") ?? text.startIndex)...].dropFirst(2).first
-    }
-}
-
-/// How a process terminated, set by the thread on which Foundation reaps it.
-final class ProcessEnd: Sendable {
-    private let status = Mutex<(status: Int32, isSignal: Bool)?>(nil)
-    private let isKnown = DispatchSemaphore(value: 0)
-
-    func set(status: Int32, isSignal: Bool) {
-        self.status.withLock { $0 = (status, isSignal) }
-        isKnown.signal()
-    }
-
-    /// Waits for the exit; returns nil when it is not known in time.
-    func wait(_ seconds: Double) -> (status: Int32, isSignal: Bool)? {
-        if let known = status.withLock({ $0 }) { return known }
-        _ = isKnown.wait(timeout: .now() + seconds)
-        return status.withLock { $0 }
     }
 }

@@ -12,14 +12,11 @@ package import System
 /// twice as much as one.
 package final class ProcessLauncher: Sendable {
     private let launcher: PathBytes
-    private let pool: LauncherPool
+    private let pool = LauncherPool()
 
-    /// - Parameters:
-    ///   - launcher: The absolute path of `alight-launch`.
-    ///   - keepsLaunchers: Whether launchers are reused for other programs; otherwise each program gets one of its own.
-    package init(launcher: PathBytes, keepsLaunchers: Bool = true) {
+    /// - Parameter launcher: The absolute path of `alight-launch`.
+    package init(launcher: PathBytes) {
         self.launcher = launcher
-        pool = LauncherPool(keeps: keepsLaunchers)
         _ = Self.descriptorLimit
     }
 
@@ -36,12 +33,7 @@ package final class ProcessLauncher: Sendable {
     }
 
     /// The directory of this program's executable; nil when `/proc` does not show it.
-    package static var programDirectory: PathBytes? {
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let count = readlink("/proc/self/exe", &buffer, buffer.count)
-        guard count > 0 else { return nil }
-        return PathBytes(buffer[..<count].map { UInt8(bitPattern: $0) }).parent
-    }
+    package static var programDirectory: PathBytes? { DiskProbe.target(of: "/proc/self/exe")?.parent }
 
     /// Runs a program, and waits until it and all its descendants have exited.
     ///
@@ -51,22 +43,19 @@ package final class ProcessLauncher: Sendable {
     ///   - command: The program to run.
     ///   - stop: Terminates the program when raised.
     ///   - report: Receives the lines of its log as they arrive, on the calling thread, up to ``OutputLines/limit``.
+    ///   - lateInput: Returns its standard input, while it is already starting; nil for that of the command.
     /// - Returns: How the program terminated, including that it could not be started.
     package func run(
-        _ command: Command, stop: StopSignal, report: (ArraySlice<UInt8>) -> Void = { _ in }
-    ) -> ProgramResult { run(command, stop: stop, report: report, lateInput: { command.input }) }
-
-    /// Runs a program in the same way, and asks for its standard input while it is already starting.
-    package func run(
-        _ command: Command, stop: StopSignal, report: (ArraySlice<UInt8>) -> Void, lateInput: () -> [UInt8]
+        _ command: Command, stop: StopSignal, report: (ArraySlice<UInt8>) -> Void = { _ in },
+        lateInput: (() -> [UInt8])? = nil
     ) -> ProgramResult {
         let start = ContinuousClock.now
         do throws(LaunchFailure) {
             let program = try self.start(command, converses: false)
-            let running = RunningProgram(command, program, input: lateInput(), since: start)
-            return running.wait(stop: stop, report: report)
+            let input = lateInput?() ?? command.input
+            return RunningProgram(command, program, input: input, since: start).wait(stop: stop, report: report)
         } catch {
-            return ProgramResult(way: error.isForGood ? .couldNotStart(error.reason) : .notLaunched(error.reason))
+            return ProgramResult(way: error.termination)
         }
     }
 
@@ -81,17 +70,19 @@ package final class ProcessLauncher: Sendable {
     ///   termination instead.
     package func start(_ command: Command, converses: Bool = true) throws(LaunchFailure) -> LaunchedProgram {
         let limit = Self.descriptorLimit
-        let ruleset = try patiently { () throws(LaunchFailure) in try command.confinement.makeRuleset() }
+        let ruleset = try retrying { () throws(LaunchFailure) in try command.confinement.makeRuleset() }
         let plan = LaunchPlan(command, descriptorLimit: limit, showsClosing: converses, hasRuleset: ruleset != nil)
-        guard let plan else { throw .holdsNUL }
-        guard plan.bytes.count <= LaunchPlan.most else { throw .tooLong }
-        let directory = try patiently { () throws(LaunchFailure) in try Self.open(command.directory) }
+        guard let plan else { throw .containsNUL }
+        guard plan.bytes.count <= LaunchPlan.most else {
+            throw LaunchFailure("its arguments and its environment are too long", isPermanent: true)
+        }
+        let directory = try retrying { () throws(LaunchFailure) in try Self.open(command.directory) }
         // Before the pipes: many threads may wait here for their launcher, and the pipes need six descriptors.
         let idle = pool.take()
-        var launcher = if let idle { idle } else { try patiently(startLauncher) }
+        var launcher = if let idle { idle } else { try retrying(startLauncher) }
         let input: Pipe, output: Pipe, error: Pipe
         do {
-            (input, output, error) = try patiently { () throws(LaunchFailure) in try Self.pipes() }
+            (input, output, error) = try retrying { () throws(LaunchFailure) in try Self.pipes() }
         } catch {
             pool.give(launcher)
             throw error
@@ -114,7 +105,7 @@ package final class ProcessLauncher: Sendable {
             // An idle launcher may have been killed meanwhile, or stopped. It has not read the whole plan, so nothing
             // was run.
             launcher.kill()
-            launcher = try patiently(startLauncher)
+            launcher = try retrying(startLauncher)
             problem = launcher.run(plan.bytes, with: descriptors)
         }
         guard problem == 0 else {
@@ -130,7 +121,7 @@ package final class ProcessLauncher: Sendable {
     private func startLauncher() throws(LaunchFailure) -> LauncherProcess { try StarterThread.start(launcher) }
 
     /// Retries an operation that needs descriptors a few times, since other threads may soon close some.
-    private func patiently<Value>(_ body: () throws(LaunchFailure) -> Value) throws(LaunchFailure) -> Value {
+    private func retrying<Value>(_ body: () throws(LaunchFailure) -> Value) throws(LaunchFailure) -> Value {
         for _ in 0..<Self.mostTries {
             do throws(LaunchFailure) {
                 return try body()
@@ -196,18 +187,19 @@ package final class ProcessLauncher: Sendable {
 package struct LaunchFailure: Error {
     package var reason: String
     /// Whether it cannot be started later either.
-    package var isForGood: Bool
+    private var isPermanent: Bool
     /// Whether the cause is a lack of descriptors.
     var isOfDescriptors: Bool
 
-    package static let holdsNUL = LaunchFailure(
-        "an argument or an environment variable contains a NUL byte", isForGood: true)
+    /// The termination of the program that was to be started.
+    package var termination: ProgramResult.Termination { isPermanent ? .couldNotStart(reason) : .notLaunched(reason) }
 
-    static let tooLong = LaunchFailure("its arguments and its environment are too long", isForGood: true)
+    package static let containsNUL = LaunchFailure(
+        "an argument or an environment variable contains a NUL byte", isPermanent: true)
 
-    init(_ reason: String, isForGood: Bool = false, isOfDescriptors: Bool = false) {
+    init(_ reason: String, isPermanent: Bool = false, isOfDescriptors: Bool = false) {
         self.reason = reason
-        self.isForGood = isForGood
+        self.isPermanent = isPermanent
         self.isOfDescriptors = isOfDescriptors
     }
 
@@ -216,7 +208,7 @@ package struct LaunchFailure: Error {
     ///   - errno: The error of opening or creating something for the program.
     init(_ reason: String, errno: Int32) {
         let mayPass = [EAGAIN, EINTR, ENOMEM, EMFILE, ENFILE, EIO].contains(errno)
-        self.init(reason, isForGood: !mayPass, isOfDescriptors: errno == EMFILE)
+        self.init(reason, isPermanent: !mayPass, isOfDescriptors: errno == EMFILE)
     }
 }
 

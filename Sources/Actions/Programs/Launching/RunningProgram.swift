@@ -9,7 +9,7 @@ final class RunningProgram {
     private let input: [UInt8]
     private let program: LaunchedProgram
     private let start: ContinuousClock.Instant
-    private var fed = 0
+    private var written = 0
 
     private var ended = ProgramResult(way: .stopped)
     private var outputLines = OutputLines()
@@ -52,7 +52,7 @@ final class RunningProgram {
                     terminate(.stopped)
                 } else if now >= deadline, program.wakeLauncher() {
                     // The program may have exited in time, and its launcher may have been unable to report that.
-                    deadline = now + Self.second
+                    deadline = now + .seconds(1)
                 } else if now >= deadline {
                     command.whenOverdue()
                     terminate(.timedOut)
@@ -80,7 +80,8 @@ final class RunningProgram {
         program.input.close()
         // The launcher has waited for all processes that could write. If a process has escaped (one stuck in the
         // kernel), no more is read than a pipe can contain.
-        for _ in 0..<16 where !readRest(report) { break }
+        for _ in 0..<16 where !readOutput(report) { break }
+        for _ in 0..<16 where !readError(report) { break }
         outputLines.finish(report)
         errorLines.finish(report)
         ended.lastLine = errorLines.lastLine ?? outputLines.lastLine
@@ -97,21 +98,7 @@ final class RunningProgram {
     /// Writes as much as the pipe accepts now; poll(2) reports when it accepts more.
     private func write() {
         // After EPIPE, the program does not read more, which is allowed.
-        if !program.input.write(input, from: &fed) || fed == input.count { program.input.close() }
-    }
-
-    /// Reads what is available; returns false when that is nothing.
-    private func readRest(_ report: (ArraySlice<UInt8>) -> Void) -> Bool {
-        var descriptors = [
-            pollfd(fd: program.output.raw, events: Int16(POLLIN), revents: 0),
-            pollfd(fd: program.error.raw, events: Int16(POLLIN), revents: 0),
-        ]
-        guard cal_poll(&descriptors, UInt(descriptors.count), 0) > 0 else { return false }
-        // Without POLLIN there is only end-of-file.
-        let isReady = descriptors.map { $0.revents & Int16(POLLIN) != 0 }
-        if isReady[0] { _ = readOutput(report) }
-        if isReady[1] { _ = readError(report) }
-        return isReady[0] || isReady[1]
+        if !program.input.write(input, from: &written) || written == input.count { program.input.close() }
     }
 
     /// Reads once; returns false when no more is available now.
@@ -139,8 +126,6 @@ final class RunningProgram {
         errorLines.add(bytes, report)
         return true
     }
-
-    private static let second = Duration.seconds(1)
 
     /// The polling interval, in nanoseconds, for what no descriptor reports when descriptors have run out.
     private static let tick: Int64 = 20_000_000

@@ -8,11 +8,6 @@ import System
 /// thread lives; the threads that run actions would use as many as their programs do. A Dispatch timer would make
 /// Dispatch check its threads once a second, indefinitely.
 package final class StarterThread: Sendable {
-    private final class Request: Sendable {
-        let result = Mutex<Result<LauncherProcess, LaunchFailure>?>(nil)
-        let isDone = DispatchSemaphore(value: 0)
-    }
-
     private struct State {
         var isServing = false
         /// The work for the thread, each not before its time.
@@ -26,15 +21,12 @@ package final class StarterThread: Sendable {
 
     /// Starts a launcher, and waits until it is started.
     static func start(_ launcher: PathBytes) throws(LaunchFailure) -> LauncherProcess {
-        let request = Request()
+        let started = PendingValue<Result<LauncherProcess, LaunchFailure>>()
         let isAdded = shared.add(at: .now) {
-            let result = Result { () throws(LaunchFailure) in try LauncherProcess(launcher) }
-            request.result.withLock { $0 = result }
-            request.isDone.signal()
+            started.set(Result { () throws(LaunchFailure) in try LauncherProcess(launcher) })
         }
         guard isAdded else { throw LaunchFailure("no thread can be started") }
-        request.isDone.wait()
-        guard let result = request.result.withLock({ $0 }) else { throw LaunchFailure("no launcher was started") }
+        guard let result = started.wait() else { throw LaunchFailure("no launcher was started") }
         return try result.get()
     }
 

@@ -110,8 +110,8 @@ package struct OutcomeTable {
         } else if outcome.message.isEmpty {
             outcome.message = ended.lastLine.map(ResponseReader.line) ?? "\(program) \(event)"
         }
-        if case .exited(126) = ended.way { outcome.code = Outcome.cannotStartCode }
-        if case .exited(127) = ended.way { outcome.code = Outcome.cannotStartCode }
+        // The shell's statuses for a program that cannot be run, and for one that is missing.
+        if [.exited(status: 126), .exited(status: 127)].contains(ended.way) { outcome.code = Outcome.cannotStartCode }
         if outcome.code == nil { outcome.code = code }
         outcome.isUncertain = said == nil
         return outcome

@@ -8,7 +8,7 @@ package struct OutputLines {
     private static let endLimit = 16 << 10
 
     private var lines = LineSplitter()
-    private var last: [UInt8] = []
+    private var last: ArraySlice<UInt8> = []
     /// The latest bytes that are not split into lines.
     private var end: [UInt8] = []
     /// The number of bytes that were split into lines.
@@ -24,9 +24,7 @@ package struct OutputLines {
         let skippedBytes = bytes.dropFirst(examinedBytes.count)
         examined += examinedBytes.count
         skipped += skippedBytes.count
-        var last = last
-        if !examinedBytes.isEmpty { lines.add(examinedBytes) { Self.take($0, &last, body) } }
-        self.last = last
+        for line in lines.add(examinedBytes) { take(line, body) }
         if !skippedBytes.isEmpty {
             // As a slice: the method of that name in Sequence goes from byte to byte.
             let newest: ArraySlice<UInt8> = skippedBytes.suffix(Self.endLimit)
@@ -37,24 +35,22 @@ package struct OutputLines {
 
     /// Calls the closure with the bytes after the last newline, and determines the last line.
     package mutating func finish(_ body: (ArraySlice<UInt8>) -> Void) {
-        var last = last
-        lines.finish { Self.take($0, &last, body) }
+        if let line = lines.finish() { take(line, body) }
         var rest = LineSplitter()
-        rest.add(end[...]) { Self.take($0, &last, { _ in }) }
-        rest.finish { Self.take($0, &last, { _ in }) }
-        self.last = last
+        for line in rest.add(end[...]) { take(line) { _ in } }
+        if let line = rest.finish() { take(line) { _ in } }
     }
 
     /// The last line that is neither blank nor a progress report, once all bytes have been added.
     package var lastLine: String? {
-        guard case .line(_, let text) = ProgramReport(line: last[...]), text.contains(where: { !$0.isWhitespace })
+        guard case .line(_, let text) = ProgramReport(line: last), text.contains(where: { !$0.isWhitespace })
         else { return nil }
         return text
     }
 
-    private static func take(_ line: ArraySlice<UInt8>, _ last: inout [UInt8], _ body: (ArraySlice<UInt8>) -> Void) {
+    private mutating func take(_ line: ArraySlice<UInt8>, _ body: (ArraySlice<UInt8>) -> Void) {
         guard line.contains(where: { $0 > UInt8(ascii: " ") }) else { return }
-        if !ProgramReport.isProgress(line) { last = Array(line) }
+        if !ProgramReport.isProgress(line) { last = line }
         body(line)
     }
 }

@@ -14,29 +14,21 @@ package struct ProgramLog {
 
     package init(logger: Logger) { self.logger = logger }
 
-    /// Reads a line; returns nil for one that would not be logged anyway, which is not parsed.
-    private mutating func report(_ line: ArraySlice<UInt8>) -> ProgramReport? {
-        guard size > Self.limit, line.first != UInt8(ascii: "<"), line.first != UInt8(ascii: "{") else {
-            return ProgramReport(line: line)
-        }
-        dropped += line.count
-        return nil
-    }
-
-    /// Logs a line; returns it read, or nil for one that would not be logged anyway.
+    /// Logs a line; returns it read, or nil for one that would not be logged anyway, which is not parsed.
     package mutating func take(_ line: ArraySlice<UInt8>) -> ProgramReport? {
-        let report = report(line)
-        if case .line(let level, let text) = report { add(level, text) }
-        return report
-    }
-
-    private mutating func add(_ level: Logger.Level, _ text: String) {
-        size += max(text.utf8.count, 64)
-        guard size <= (level >= .warning ? 10 * Self.limit : Self.limit) else {
-            dropped += text.utf8.count
-            return
+        guard size <= Self.limit || line.first == UInt8(ascii: "<") || line.first == UInt8(ascii: "{") else {
+            dropped += line.count
+            return nil
         }
-        logger.log(level: level, "\(text)")
+        let report = ProgramReport(line: line)
+        guard case .line(let level, let text) = report else { return report }
+        size += max(text.utf8.count, 64)
+        if size <= (level >= .warning ? 10 * Self.limit : Self.limit) {
+            logger.log(level: level, "\(text)")
+        } else {
+            dropped += text.utf8.count
+        }
+        return report
     }
 
     /// - Parameter unread: The number of further bytes that were not split into lines.

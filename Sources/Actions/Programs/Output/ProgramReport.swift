@@ -21,13 +21,13 @@ package enum ProgramReport: Sendable, Hashable {
             return
         }
         let prefix = Array(line.prefix(3))
-        if prefix.count == 3, prefix[0] == UInt8(ascii: "<"), prefix[2] == UInt8(ascii: ">"),
-            let level = Self.level(of: prefix[1])
-        {
-            self = .line(level, String(cleaning: line.dropFirst(3)))
-        } else {
+        guard prefix.count == 3, prefix[0] == UInt8(ascii: "<"), prefix[2] == UInt8(ascii: ">"),
+            case let level = Int(prefix[1]) - 0x30, Self.levels.indices.contains(level)
+        else {
             self = .line(.info, String(cleaning: line))
+            return
         }
+        self = .line(Self.levels[level], String(cleaning: line.dropFirst(3)))
     }
 
     /// Returns whether a line reports progress.
@@ -36,16 +36,8 @@ package enum ProgramReport: Sendable, Hashable {
         return true
     }
 
-    /// Returns the level for a digit, as in sd-daemon(3).
-    private static func level(of digit: UInt8) -> Logger.Level? {
-        switch Unicode.Scalar(digit) {
-        case "0"..."2": .critical
-        case "3": .error
-        case "4": .warning
-        case "5": .notice
-        case "6": .info
-        case "7": .debug
-        default: nil
-        }
-    }
+    /// The levels of sd-daemon(3), 0 to 7.
+    private static let levels: [Logger.Level] = [
+        .critical, .critical, .critical, .error, .warning, .notice, .info, .debug,
+    ]
 }

@@ -6,8 +6,6 @@ package import Rules
 package struct RecordedRequest {
     /// The maximum size in bytes; more is left out, so that a journal of many attempts stays small.
     static let limit = 64 << 10
-    /// The replacement for the value of a secret parameter.
-    static let secret = JSONValue.string("***")
 
     private let request: PluginRequest
     private let schema: ParameterSchema?
@@ -48,7 +46,16 @@ package struct RecordedRequest {
     /// - Returns: The outcomes, in order.
     package func recorded(with outcomes: [Outcome], of way: ProgramResult.Termination?) -> [Outcome] {
         var outcomes = outcomes
-        for index in outcomes.indices { outcomes[index].process = ProcessDetails(way, request: text(for: index)) }
+        for index in outcomes.indices {
+            var details = ProcessDetails(request: text(for: index))
+            switch way {
+            case .exited(let status): details.status = status
+            case .signalled(let number): details.signal = number
+            // A program that Alight terminated has neither.
+            case .timedOut, .stopped, .outputTooLarge, .couldNotStart, .notLaunched, nil: break
+            }
+            outcomes[index].process = details
+        }
         return outcomes
     }
 
@@ -89,31 +96,19 @@ package struct RecordedRequest {
     }
 }
 
-extension ProcessDetails {
-    /// Creates the record of a program that has exited; a program that Alight terminated has neither status nor signal.
-    fileprivate init(_ way: ProgramResult.Termination?, request: String) {
-        self.init(request: request)
-        switch way {
-        case .exited(let status): self.status = status
-        case .signalled(let number): signal = number
-        case .timedOut, .stopped, .outputTooLarge, .couldNotStart, .notLaunched, nil: break
-        }
-    }
-}
-
 extension ParameterSchema {
     /// Whether any value that the schema describes is secret.
     fileprivate var hasSecrets: Bool {
         writeOnly == true || items?.hasSecrets == true || properties?.values.contains(where: \.hasSecrets) == true
     }
 
-    /// Returns the value with everything secret in it replaced.
-    fileprivate func withoutSecrets(_ value: JSONValue) -> JSONValue {
-        if writeOnly == true { return RecordedRequest.secret }
+    /// Returns the value with everything secret in it replaced by `***`.
+    package func withoutSecrets(_ value: JSONValue) -> JSONValue {
+        if writeOnly == true { return "***" }
         switch value {
-        case .object(let members):
-            let shown = members.map { key, member in (key, properties?[key]?.withoutSecrets(member) ?? member) }
-            return .object(Dictionary(uniqueKeysWithValues: shown))
+        case .object(var members):
+            for (key, schema) in properties ?? [:] { members[key] = members[key].map(schema.withoutSecrets) }
+            return .object(members)
         case .array(let elements): return .array(elements.map { items?.withoutSecrets($0) ?? $0 })
         default: return value
         }

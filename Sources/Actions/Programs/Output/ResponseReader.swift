@@ -15,6 +15,9 @@ package struct ResponseReader {
         case unreadable(String)
     }
 
+    /// The maximum size of a response, in bytes.
+    package static let limit = 1 << 20
+
     /// The directory that relative outputs are relative to.
     let directory: PathBytes
     /// Warnings about what was truncated or dropped, for the log.
@@ -25,8 +28,11 @@ package struct ResponseReader {
     package init(directory: PathBytes) { self.directory = directory }
 
     package mutating func read(_ bytes: [UInt8]) -> Reading {
-        guard let first = bytes.firstIndex(where: { !Self.isSpace($0) }) else { return .nothing }
-        if let location = Self.firstInvalid(bytes) {
+        guard let first = bytes.firstIndex(where: { !$0.isASCIISpace }) else { return .nothing }
+        do throws(UTF8.ValidationError) {
+            _ = try UTF8Span(validating: bytes.span)
+        } catch {
+            let location = error.byteOffsets.lowerBound
             let byte = String(bytes[location], radix: 16, uppercase: true)
             return .unreadable("is not UTF-8: 0x\(byte) at byte \(location)")
         }
@@ -85,7 +91,7 @@ package struct ResponseReader {
 
     private mutating func code(_ members: [String: JSONValue]) -> String? {
         guard let code = member("code", of: members, "a string", \.string) else { return nil }
-        let isFine = (1...64).contains(code.utf8.count) && code.utf8.allSatisfy(Self.isCodeByte)
+        let isFine = (1...64).contains(code.utf8.count) && code.utf8.allSatisfy(Self.codeBytes.contains)
         if !isFine { notices.append("'code' is dropped: it is not of the form [a-z0-9.-]{1,64}") }
         return isFine ? code : nil
     }
@@ -135,26 +141,10 @@ package struct ResponseReader {
 
     private static func quoted(_ text: String) -> String { "\"\(line(text))\"" }
 
-    /// Returns the index of the first byte that is not valid UTF-8; nil when all are.
-    private static func firstInvalid(_ bytes: [UInt8]) -> Int? {
-        var parser = Unicode.UTF8.ForwardParser()
-        var iterator = bytes.makeIterator()
-        var location = 0
-        while true {
-            switch parser.parseScalar(from: &iterator) {
-            case .valid(let scalar): location += scalar.count
-            case .error: return location
-            case .emptyInput: return nil
-            }
-        }
-    }
+    private static let codeBytes = Set("abcdefghijklmnopqrstuvwxyz0123456789.-".utf8)
+}
 
-    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
-
-    private static func isCodeByte(_ byte: UInt8) -> Bool {
-        switch Unicode.Scalar(byte) {
-        case "a"..."z", "0"..."9", ".", "-": true
-        default: false
-        }
-    }
+extension UInt8 {
+    /// Whether the byte is whitespace in ASCII.
+    package var isASCIISpace: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
 }

@@ -10,11 +10,13 @@ final class InstanceDirectory: Sendable {
     private let base: PathBytes
     /// The directory and the descriptor of its lock, once it has been created.
     private let own = Mutex<(path: PathBytes, lock: Int32)?>(nil)
-    private static let count = Atomic(0)
+    /// The number of scratch directories that were created in it.
+    let count = Atomic(0)
+    private static let instances = Atomic(0)
 
     init(in base: PathBytes) { self.base = base }
 
-    deinit { giveUp() }
+    deinit { remove() }
 
     /// Returns the directory, which is created and locked by the first call; others can traverse it if the mode allows
     /// that.
@@ -46,10 +48,10 @@ final class InstanceDirectory: Sendable {
     }
 
     /// Removes the directory with everything that programs have left in it.
-    func giveUp() {
+    func remove() {
         own.withLock { own in
             guard let (path, lock) = own else { return }
-            try? DirectoryRemoval.remove(path)
+            try? ScratchDirectories.remove(path)
             close(lock)
             own = nil
         }
@@ -59,7 +61,7 @@ final class InstanceDirectory: Sendable {
         in base: PathBytes, mode: mode_t
     ) throws(ScratchFailure) -> (path: PathBytes, lock: Int32) {
         while true {
-            let number = count.add(1, ordering: .relaxed).newValue
+            let number = instances.add(1, ordering: .relaxed).newValue
             let path = base.appending("run-\(getpid())-\(number)")
             guard path.withCString({ mkdir($0, mode) }) == 0 else {
                 // A directory with the same number, from another namespace or left behind.

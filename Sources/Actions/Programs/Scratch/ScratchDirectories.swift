@@ -12,11 +12,6 @@ package struct ScratchDirectories: Sendable {
     /// The entry of another user at the default path, because of which this directory is used instead.
     package let passedOver: PathBytes?
     private let own: InstanceDirectory
-    private let counter = Counter()
-
-    private final class Counter: Sendable {
-        let count = Atomic(0)
-    }
 
     /// - Parameters:
     ///   - base: An absolute path. It is created when it is first needed, with mode 0700; its parent has to exist.
@@ -41,7 +36,7 @@ package struct ScratchDirectories: Sendable {
     ) {
         let first = serviceDirectories?.bytes.split(separator: UInt8(ascii: ":")).first
         if let first, first.first == UInt8(ascii: "/") {
-            self.init(base: PathBytes(Array(first)))
+            self.init(base: PathBytes(first))
         } else if user == 0 {
             self.init(base: "/run/alight")
         } else if let runtimeDirectory, !runtimeDirectory.bytes.isEmpty {
@@ -56,12 +51,9 @@ package struct ScratchDirectories: Sendable {
     ///
     /// It belongs to the user, who can then also traverse the directory that contains it, but not read that.
     package func make(user: ProgramUser? = nil) throws(ScratchFailure) -> PathBytes {
-        let mode: mode_t = user == nil ? 0o700 : 0o711
-        let directory = try makeNew(mode: mode)
-        if let user {
-            guard directory.withCString({ lchown($0, user.uid, user.gid) }) == 0 else {
-                throw ScratchFailure(errno, "give '\(user.text)'", directory)
-            }
+        let directory = try makeNew(mode: user == nil ? 0o700 : 0o711)
+        if let user, directory.withCString({ lchown($0, user.uid, user.gid) }) != 0 {
+            throw ScratchFailure(errno, "give '\(user.text)'", directory)
         }
         return directory
     }
@@ -72,8 +64,7 @@ package struct ScratchDirectories: Sendable {
         while true {
             let parent = try own.path(mode: mode)
             // Each has another name: a process left from an earlier attempt finds nothing by the old one.
-            let number = counter.count.add(1, ordering: .relaxed).newValue
-            let directory = parent.appending(Array("\(number)".utf8))
+            let directory = parent.appending("\(own.count.add(1, ordering: .relaxed).newValue)")
             if directory.withCString({ mkdir($0, 0o700) }) == 0 { return directory }
             switch errno {
             // A program may have created directories next to its own.
@@ -92,7 +83,7 @@ package struct ScratchDirectories: Sendable {
     private static let mostRenewals = 8
 
     /// Removes the directory of this process, when nothing is run any more.
-    package func giveUp() { own.giveUp() }
+    package func removeInstanceDirectory() { own.remove() }
 
     /// Removes the directories of processes that were killed.
     ///
@@ -103,28 +94,24 @@ package struct ScratchDirectories: Sendable {
             let directory = base.appending(name.bytes)
             let lock = InstanceDirectory.lock(directory)
             guard lock >= 0 else { continue }
-            try? DirectoryRemoval.remove(directory)
+            try? Self.remove(directory)
             close(lock)
         }
     }
 
-    /// Removes a directory that was created in ``base``; returns the error if that fails, otherwise nil.
-    package func discard(directory: PathBytes) -> String? {
-        do throws(ScratchFailure) {
-            try DirectoryRemoval.remove(directory)
-            return nil
-        } catch {
-            return error.message
-        }
-    }
-
     /// The path of a directory such as an attempt would get.
-    package var example: PathBytes { (own.made ?? base).appending(Array("1".utf8)) }
+    package var example: PathBytes { (own.made ?? base).appending("1") }
 
-    /// Removes a directory and everything below it.
+    /// Removes a scratch directory, or a directory with scratch directories.
     ///
     /// Links are removed, not followed. A mounted file system stays, and with it the directory.
-    package func remove(_ directory: PathBytes) throws(ScratchFailure) { try DirectoryRemoval.remove(directory) }
+    ///
+    /// - Throws: The reason why it stays; all that could be removed of it is gone.
+    package static func remove(_ directory: PathBytes) throws(ScratchFailure) {
+        let (error, mount) = DirectoryRemoval.removeOwn(directory)
+        if let mount { throw ScratchFailure(mounted: mount, in: directory) }
+        if error != 0 { throw ScratchFailure(error, "remove", directory) }
+    }
 
     /// Creates the base directory if needed, and makes sure that no other user owns or can read it: in `/tmp` another
     /// user could have created it first.
@@ -156,16 +143,5 @@ package struct ScratchFailure: Error {
         message =
             "the scratch directory '\(directory)' is left in place, because something is mounted at '\(location)'; "
             + "unmount it: the directory is removed when Alight stops or starts again"
-    }
-}
-
-extension DirectoryRemoval {
-    /// Removes a scratch directory, or a directory with scratch directories.
-    ///
-    /// - Throws: Why it stays; all that could be removed of it is gone.
-    static func remove(_ directory: PathBytes) throws(ScratchFailure) {
-        let (error, mount) = removeOwn(directory)
-        if let mount { throw ScratchFailure(mounted: mount, in: directory) }
-        if error != 0 { throw ScratchFailure(error, "remove", directory) }
     }
 }

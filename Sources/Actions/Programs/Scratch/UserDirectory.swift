@@ -13,20 +13,14 @@ package struct UserDirectory: Sendable, Hashable {
         let first = parent.appending("alight-\(user)")
         let state = Self.state(of: first, user)
         passedOver = state == .foreign ? first : nil
-        if state == .own {
-            path = first
-            return
-        }
         // Another user may have removed an entry that was in the way when the directory was created.
+        var path = state == .own ? first : Self.made(in: parent, user) ?? first
         var number = 2
-        if let made = Self.made(in: parent, user) {
-            path = made
-        } else if state == .absent {
-            path = first
-        } else {
-            while Self.state(of: parent.appending("alight-\(user)-\(number)"), user) == .foreign { number += 1 }
+        while Self.state(of: path, user) == .foreign {
             path = parent.appending("alight-\(user)-\(number)")
+            number += 1
         }
+        self.path = path
     }
 
     /// Returns whether the path is a directory of the user, not a link, to which no other user may write.

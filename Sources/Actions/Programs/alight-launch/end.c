@@ -184,14 +184,14 @@ enum order next_order(int64_t deadline) {
         int64_t left = deadline < 0 ? 0 : deadline - milliseconds();
         if (left < 0) left = 0;
         struct timespec limit = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
-        struct pollfd places[] = {
+        struct pollfd descriptors[] = {
             {.fd = is_orphaned ? -1 : CONTROL, .events = POLLIN}, {.fd = signals, .events = POLLIN},
         };
-        int count = ppoll(places, 2, deadline < 0 ? NULL : &limit, NULL);
+        int count = ppoll(descriptors, 2, deadline < 0 ? NULL : &limit, NULL);
         if (count == 0) return ORDER_NONE;
         if (count < 0) continue;
-        if (places[1].revents != 0) read_signals();
-        if (places[0].revents == 0) continue;
+        if (descriptors[1].revents != 0) read_signals();
+        if (descriptors[0].revents == 0) continue;
         enum order order = take_order();
         if (order != ORDER_NONE) return order;
     }

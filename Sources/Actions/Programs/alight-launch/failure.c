@@ -9,8 +9,8 @@
 
 #include "launch.h"
 
-static bool read_at(int file, void *buffer, size_t size, uint64_t place) {
-    return pread(file, buffer, size, (off_t)place) == (ssize_t)size;
+static bool read_at(int file, void *buffer, size_t size, uint64_t position) {
+    return pread(file, buffer, size, (off_t)position) == (ssize_t)size;
 }
 
 /// Returns the interpreter of a binary, which loads its libraries; NULL when it names none.
@@ -22,7 +22,7 @@ static const char *loader(int file, char *name, size_t size) {
     } header;
     if (!read_at(file, &header, sizeof header, 0) || memcmp(header.identity, ELFMAG, SELFMAG) != 0) return NULL;
     bool is_wide = header.identity[EI_CLASS] == ELFCLASS64;
-    uint64_t place = is_wide ? header.wide.e_phoff : header.narrow.e_phoff;
+    uint64_t position = is_wide ? header.wide.e_phoff : header.narrow.e_phoff;
     int count = is_wide ? header.wide.e_phnum : header.narrow.e_phnum;
     for (int index = 0; index < count; index++) {
         union {
@@ -30,8 +30,8 @@ static const char *loader(int file, char *name, size_t size) {
             Elf64_Phdr wide;
         } part;
         size_t part_size = is_wide ? sizeof part.wide : sizeof part.narrow;
-        if (!read_at(file, &part, part_size, place)) return NULL;
-        place += part_size;
+        if (!read_at(file, &part, part_size, position)) return NULL;
+        position += part_size;
         if ((is_wide ? part.wide.p_type : part.narrow.p_type) != PT_INTERP) continue;
         uint64_t length = is_wide ? part.wide.p_filesz : part.narrow.p_filesz;
         uint64_t start = is_wide ? part.wide.p_offset : part.narrow.p_offset;
@@ -66,14 +66,9 @@ static const char *missing_interpreter(const char *program, char *line, size_t s
 
 static char words[16384];
 
-static void say(const char *what, const char *detail, const char *reason) {
-    snprintf(words, sizeof words, "cannot %s%s: %s", what, detail, reason);
-}
-
 /// Composes the message for an error of execve, and returns whether the program's own file is the cause.
-static enum news say_executable(const struct plan *plan, const char *reason) {
-    char line[256], name[512] = "";
-    if (plan->flags & FLAG_USER) snprintf(name, sizeof name, " as user '%.400s'", plan->user_name);
+static enum news say_executable(const struct plan *plan, const char *reason, const char *user) {
+    char line[256];
     const char *missing = missing_interpreter(plan->executable, line, sizeof line);
     if (missing != NULL) {
         int length = (int)strcspn(missing, "\r");
@@ -87,7 +82,7 @@ static enum news say_executable(const struct plan *plan, const char *reason) {
     if (failure.error == EAGAIN && plan->limits[LIMIT_PROCESSES] != UINT64_MAX) {
         reason = "the user has as many processes as 'limits: processes' allows";
     }
-    snprintf(words, sizeof words, "cannot start '%s'%s: %s", plan->executable, name, reason);
+    snprintf(words, sizeof words, "cannot start '%s'%s: %s", plan->executable, user, reason);
     switch (failure.error) {
     case ENOENT:
     case ENOTDIR:
@@ -100,52 +95,29 @@ static enum news say_executable(const struct plan *plan, const char *reason) {
     }
 }
 
+/// The purposes of the other steps, for messages.
+static const char *const purposes[] = {
+    [STEP_NONE] = "make a session", [STEP_SESSION] = "make a session",
+    [STEP_SANDBOX] = "confine it to the files of 'sandbox'", [STEP_NICE] = "set 'nice' to ",
+    [STEP_IO_PRIORITY] = "set 'ionice'", [STEP_LIMIT] = "set 'limits'", [STEP_USER] = "become user ",
+    [STEP_PRIVILEGES] = "give up new privileges", [STEP_DIRECTORY] = "enter the directory ",
+    [STEP_NETWORK] = "shut off the network",
+};
+
 void tell_failure(const struct plan *plan) {
-    int error = failure.error;
-    const char *reason = strerror(error);
-    char detail[8192] = "";
+    const char *reason = strerror(failure.error);
+    char user[512] = "", detail[8192] = "";
+    if (plan->flags & FLAG_USER) snprintf(user, sizeof user, " as user '%.400s'", plan->user_name);
     enum news news = CANNOT_START;
-    switch (failure.step) {
-    case STEP_NONE:
-    case STEP_SESSION:
-        say("make a session", "", reason);
-        break;
-    case STEP_SANDBOX:
-        say("confine it to the files of 'sandbox'", "", reason);
-        break;
-    case STEP_NICE:
-        snprintf(detail, sizeof detail, "%d", plan->nice);
-        say("set 'nice' to ", detail, reason);
-        break;
-    case STEP_IO_PRIORITY:
-        say("set 'ionice'", "", reason);
-        break;
-    case STEP_LIMIT:
-        say("set 'limits'", "", reason);
-        break;
-    case STEP_USER:
-        snprintf(detail, sizeof detail, "'%.400s'", plan->user_name);
-        say("become user ", detail, reason);
-        break;
-    case STEP_PRIVILEGES:
-        say("give up new privileges", "", reason);
-        break;
-    case STEP_DIRECTORY:
-        if (plan->flags & FLAG_USER) {
-            snprintf(detail, sizeof detail, "'%.7000s' as user '%.400s'", plan->directory, plan->user_name);
-        } else {
-            snprintf(detail, sizeof detail, "'%.7000s'", plan->directory);
-        }
-        say("enter the directory ", detail, reason);
-        break;
-    case STEP_NETWORK:
-        say("shut off the network", "", reason);
-        break;
-    case STEP_EXECUTABLE:
-        news = say_executable(plan, reason);
-        break;
+    if (failure.step == STEP_EXECUTABLE) {
+        news = say_executable(plan, reason, user);
+    } else {
+        if (failure.step == STEP_NICE) snprintf(detail, sizeof detail, "%d", plan->nice);
+        if (failure.step == STEP_USER) snprintf(detail, sizeof detail, "'%.400s'", plan->user_name);
+        if (failure.step == STEP_DIRECTORY) snprintf(detail, sizeof detail, "'%.7000s'%s", plan->directory, user);
+        snprintf(words, sizeof words, "cannot %s%s: %s", purposes[failure.step], detail, reason);
     }
-    switch (error) {
+    switch (failure.error) {
     case EAGAIN:
     case ENOMEM:
     case EMFILE:

@@ -48,13 +48,13 @@ static size_t await_plan(int given[DESCRIPTOR_COUNT]) {
         struct cmsghdr alignment;
     } control;
     for (;;) {
-        struct iovec place = {arrived, sizeof arrived};
+        struct iovec buffer = {arrived, sizeof arrived};
         struct msghdr message = {
-            .msg_iov = &place, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes,
+            .msg_iov = &buffer, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes,
         };
         // Recorded before it is received, so that a process killed in between does not lose a plan unnoticed.
         char first;
-        if (recv(CONTROL, &first, 1, MSG_PEEK) == 1 && !is_order(first)) note_plan();
+        if (recv(CONTROL, &first, 1, MSG_PEEK) == 1 && !is_order(first)) record_plan();
         ssize_t got = recvmsg(CONTROL, &message, MSG_CMSG_CLOEXEC);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && errno == ENOTSOCK)
@@ -64,7 +64,7 @@ static size_t await_plan(int given[DESCRIPTOR_COUNT]) {
         size_t orders = 0;
         while (orders < (size_t)got && is_order(arrived[orders])) orders++;
         if (orders == (size_t)got) continue;
-        note_plan();
+        record_plan();
         take_given(&message, given);
         if (orders > 0) memmove(arrived, arrived + orders, (size_t)got - orders);
         return (size_t)got - orders;

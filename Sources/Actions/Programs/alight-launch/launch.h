@@ -80,7 +80,7 @@ enum { CONTROL = 0, COUNTER = 1 };
 /// Waits for the next plan; exits the calling child when none will arrive.
 struct plan next_plan(void);
 /// Records that a plan has arrived, before the rest of it is read.
-void note_plan(void);
+void record_plan(void);
 bool is_waiting_for_plan(void);
 void close_given(struct plan *plan, int index);
 void free_plan(struct plan *plan);

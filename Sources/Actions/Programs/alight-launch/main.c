@@ -90,7 +90,7 @@ void refuse(const char *format, ...) {
 
 static pid_t launcher;
 /// The counter for a launcher that was started by hand, without shared memory.
-static uint32_t nobody_looks, *begun = &nobody_looks;
+static uint32_t unshared, *begun = &unshared;
 
 /// Starts a session for the future program, which is killed when the launcher dies.
 static void begin_session(void) {
@@ -171,7 +171,7 @@ static struct plan plan;
 /// Nonzero until the kernel stores 0 here, when the child no longer shares this memory.
 static volatile pid_t sharing;
 
-void note_plan(void) { stage = TAKING; }
+void record_plan(void) { stage = TAKING; }
 
 /// Gives the child a descriptor table of its own; until then it shares that of the launcher.
 static bool part_descriptors(void) {

@@ -24,14 +24,14 @@ enum { PATH_BENEATH = 1 };
 enum { READ_FILE = 1 << 2, READ_DIR = 1 << 3 };
 
 bool grant_own_process(int ruleset) {
-    int place = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (place < 0) return true;
+    int directory = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return true;
     struct {
         uint64_t access;
         int32_t parent;
-    } __attribute__((packed)) rule = {READ_FILE | READ_DIR, place};
+    } __attribute__((packed)) rule = {READ_FILE | READ_DIR, directory};
     bool is_added = syscall(ADD_RULE, ruleset, PATH_BENEATH, &rule, 0) == 0;
-    close(place);
+    close(directory);
     return is_added;
 }
 

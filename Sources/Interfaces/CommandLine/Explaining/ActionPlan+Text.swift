@@ -10,7 +10,7 @@ extension ActionPlan {
     /// One line: the command, quoted for a shell, or the handler with its parameters.
     var text: String {
         switch work {
-        case .builtIn(let name, let parameters): return Self.named(name, parameters.json)
+        case .builtIn(let name, let parameters): return Self.named(name, parameters)
         case .program(let program):
             let command = ShellWord.line(program.command)
             guard let plugin = program.plugin else { return command }
@@ -27,7 +27,7 @@ extension ActionPlan {
     /// The members of the JSON object.
     var members: [String: JSONValue] {
         switch work {
-        case .builtIn(_, let parameters): return ["with": parameters.json]
+        case .builtIn(_, let parameters): return ["with": parameters]
         case .program(let program):
             let variables = program.environment.map { ($0.name, JSONValue(bytes: $0.value)) }
             let members = [String: JSONValue](

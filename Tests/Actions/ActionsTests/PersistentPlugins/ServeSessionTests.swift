@@ -169,7 +169,7 @@ struct ServeSessionTests {
         var session = ready(2)
         for _ in 1...9 {
             guard case .notice = session.receive(.unreadable("Traceback"), at: at(2)) else {
-                Issue.record("no remark")
+                Issue.record("no notice")
                 return
             }
             _ = session.receive(.other("x"), at: at(2))

@@ -1,8 +1,8 @@
 import Logging
+import Programs
 import System
 import Testing
 @testable import PersistentPlugins
-@testable import Programs
 
 extension ServeRequest {
     /// Creates a request for a process with no requirements.
@@ -30,11 +30,11 @@ struct ServeSlotsTests {
     @discardableResult
     private func submit(
         _ slots: inout ServeSlots, _ ids: String..., environment: String = "", concurrent: Int = 1,
-        isAgain: Bool = false, at: Double
+        isRetry: Bool = false, at: Double
     ) -> [ServeRequest] {
         ids.map { id in
             let request = ServeRequest(id, environment: environment, concurrent: concurrent)
-            slots.submit(request, isAgain: isAgain, at: self.at(at))
+            slots.submit(request, isRetry: isRetry, at: self.at(at))
             return request
         }
     }
@@ -81,7 +81,7 @@ struct ServeSlotsTests {
         ready(&slots, 1, 2, at: 1)
         #expect(turn(&slots, 1, at: 1) == ["hello", "a", "b"])
         // A request that is sent again after a crash comes first.
-        submit(&slots, "e", isAgain: true, at: 2)
+        submit(&slots, "e", isRetry: true, at: 2)
         _ = slots.receive(.result(id: "b", attempt: 1, line: [0]), from: 1, at: at(3))
         #expect(turn(&slots, 1, at: 3) == ["e"])
         _ = slots.receive(.result(id: "a", attempt: 1, line: [0]), from: 1, at: at(3))
@@ -113,7 +113,7 @@ struct ServeSlotsTests {
         let reason = "was killed by signal 9: oops"
         #expect(slots.end(1, .signalled(9), lastLine: "oops", at: at(3)) == reason)
         #expect(requests.map(\.reply) == [.lost(reason, .signalled(9)), nil])
-        submit(&slots, "c", isAgain: true, at: 3)
+        submit(&slots, "c", isRetry: true, at: 3)
         #expect(started(&slots) == [])
         #expect(slots.nextCheck == at(4))
         slots.assign(at: at(3.9))
@@ -238,7 +238,7 @@ struct ServeSlotsTests {
         #expect(slots.end(1, .signalled(9), lastLine: nil, at: at(70)) == nil)
         let lost = ServeRequest.Reply.lost("was killed because it ignored a 'cancel'", .signalled(9))
         #expect(requests.map(\.reply) == [.ended(.timeOut), lost])
-        submit(&slots, "c", isAgain: true, at: 70)
+        submit(&slots, "c", isRetry: true, at: 70)
         #expect(started(&slots) == [2])
     }
 
@@ -353,7 +353,7 @@ struct ServeSlotsTests {
         // The third environment has no process, so one of the first makes way.
         submit(&slots, "d", environment: "3", at: 0)
         submit(&slots, "e", environment: "2", at: 5)
-        #expect(slots.processes.values.filter(\.givesWay).count == 1)
+        #expect(slots.processes.values.filter(\.isDisplaced).count == 1)
     }
 
     @Test func `a lower limit terminates no process`() {

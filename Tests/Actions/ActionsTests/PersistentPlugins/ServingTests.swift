@@ -1,12 +1,12 @@
+import ActionAPI
 import Foundation
 import JSON
 import PluginProtocol
+import Plugins
 import Rules
 import System
 import TestKit
 import Testing
-@testable import ActionAPI
-@testable import Plugins
 
 /// Serving plugins that follow the protocol, as real processes.
 struct ServingTests {

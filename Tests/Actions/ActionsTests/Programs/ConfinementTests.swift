@@ -1,10 +1,10 @@
+import ActionAPI
 import CAlightLinux
 import Foundation
 import Rules
 import System
 import TestKit
 import Testing
-@testable import ActionAPI
 @testable import Programs
 
 /// The environment that the launcher sets up for a program, as the program sees it.
@@ -166,7 +166,7 @@ struct ConfinementTests {
         #expect(launcher.run(bytes, with: [pipe[0], pipe[1], pipe[1], top.raw]) == 0)
         let reading = OwnedDescriptor(pipe[0])
         let program = LaunchedProgram(
-            launcher, of: LauncherPool(keeps: false), input: OwnedDescriptor(pipe[1]), output: reading, error: reading)
+            launcher, of: LauncherPool(), input: OwnedDescriptor(pipe[1]), output: reading, error: reading)
         #expect(Deadline.wait { program.checkForEnd() })
         return program.end
     }

@@ -1,3 +1,4 @@
+import ActionAPI
 import CAlightLinux
 import Foundation
 import Glibc
@@ -6,7 +7,6 @@ import Rules
 import System
 import TestKit
 import Testing
-@testable import ActionAPI
 @testable import Programs
 
 /// One launcher runs many programs, which do not affect each other.
@@ -18,12 +18,11 @@ struct LauncherPoolTests {
 
     /// Runs a script and returns its output, the process ID of its launcher, and how it ended.
     private func run(
-        _ script: String, by launcher: ProcessLauncher? = nil, timeout: Duration = .seconds(60),
-        _ change: (inout ProgramConfinement) -> Void = { _ in }
+        _ script: String, timeout: Duration = .seconds(60), _ change: (inout ProgramConfinement) -> Void = { _ in }
     ) throws -> (output: String, launcher: pid_t, way: ProgramResult.Termination) {
         var command = shell("echo $PPID; \(script)", timeout: timeout, grace: .milliseconds(100))
         change(&command.confinement)
-        let result = (launcher ?? self.launcher).run(command, stop: stop)
+        let result = launcher.run(command, stop: stop)
         let lines = result.text.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
         return (lines.count > 1 ? String(lines[1]) : "", try #require(pid_t(lines[0])), result.way)
     }
@@ -36,15 +35,6 @@ struct LauncherPoolTests {
         #expect(second.way == .signalled(SIGKILL))
         #expect(third.output == "hi\n")
         #expect(Set([first.launcher, second.launcher, third.launcher]).count == 1)
-    }
-
-    @Test func `each program gets its own launcher where none is reused`() throws {
-        let launcher = ProcessLauncher(launcher: try #require(ProcessLauncher.find()), keepsLaunchers: false)
-        let first = try run("echo one", by: launcher)
-        let second = try run("echo two", by: launcher)
-        #expect(first.output == "one\n")
-        #expect(second.output == "two\n")
-        #expect(first.launcher != second.launcher)
     }
 
     @Test func `the changes of one plan do not affect the next program`() throws {
@@ -78,7 +68,7 @@ struct LauncherPoolTests {
         let process = try LauncherProcess(try #require(ProcessLauncher.find()))
         #expect(process.send(.terminate))
         #expect(process.send(.kill))
-        let pool = LauncherPool(keeps: true)
+        let pool = LauncherPool()
         let plan = try #require(LaunchPlan(shell("exit 3"), descriptorLimit: 0)).bytes
         let null = OwnedDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
         let top = OwnedDescriptor(open("/", O_RDONLY | O_CLOEXEC))
@@ -169,7 +159,7 @@ struct LauncherPoolTests {
         let top = OwnedDescriptor(open("/", O_RDONLY | O_CLOEXEC))
         #expect(process.run(plan, with: [null.raw, null.raw, null.raw, top.raw]) == 0)
         let program = LaunchedProgram(
-            process, of: LauncherPool(keeps: true), input: null, output: null, error: null)
+            process, of: LauncherPool(), input: null, output: null, error: null)
         #expect(!program.hasStarted)
         process.resume()
         #expect(Deadline.wait { program.checkForEnd() })
@@ -367,7 +357,7 @@ struct LauncherPoolTests {
     }
 
     @Test func `one of several idle launchers remains`() throws {
-        let pool = LauncherPool(keeps: true, idleTime: .milliseconds(20))
+        let pool = LauncherPool(idleTime: .milliseconds(20))
         let path = try #require(ProcessLauncher.find())
         let launchers = try (0..<3).map { _ in try LauncherProcess(path) }
         let ends = launchers.map(\.end)

@@ -1,8 +1,8 @@
+import ActionAPI
 import Foundation
 import PluginProtocol
 import Rules
 import Testing
-@testable import ActionAPI
 
 /// The outcome of a job whose program exceeded a limit.
 struct LimitOutcomeTests {

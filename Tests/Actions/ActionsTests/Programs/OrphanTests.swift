@@ -1,3 +1,4 @@
+import ActionAPI
 import Foundation
 import Glibc
 import PluginProtocol
@@ -5,7 +6,6 @@ import Rules
 import System
 import TestKit
 import Testing
-@testable import ActionAPI
 @testable import Programs
 
 /// No process outlives a program that kills its launcher.

@@ -1,7 +1,7 @@
 import PluginProtocol
 import System
-import TestKit
 import Testing
+import TestKit
 @testable import Programs
 
 /// Plugins may print anything: reading terminates, and the result stays within the limits of the protocol.

@@ -1,11 +1,11 @@
+import ActionAPI
 import Foundation
 import PluginProtocol
+import Programs
 import Rules
 import System
 import TestKit
 import Testing
-@testable import ActionAPI
-@testable import Programs
 
 /// Programs that run as another user.
 ///

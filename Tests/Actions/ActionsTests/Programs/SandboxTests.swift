@@ -1,11 +1,11 @@
+import ActionAPI
 import Foundation
 import PluginProtocol
+import Plugins
+import Programs
 import Rules
 import System
 import Testing
-@testable import ActionAPI
-@testable import Plugins
-@testable import Programs
 
 /// Access of a confined program on the running kernel.
 struct SandboxTests {

@@ -1,10 +1,10 @@
 import CAlightLinux
 import Foundation
 import Glibc
+import Programs
 import System
 import TestKit
 import Testing
-@testable import Programs
 
 /// The scratch directories of attempts, and the removal of those that were abandoned.
 struct ScratchDirectoryTests {
@@ -88,18 +88,18 @@ struct ScratchDirectoryTests {
                 other.removeAbandoned()
                 return (try? left()) == [own, "run-x-1"]
             })
-        try living.remove(retained)
-        living.giveUp()
+        try ScratchDirectories.remove(retained)
+        living.removeInstanceDirectory()
         #expect(try left() == ["run-x-1"])
     }
 
     @Test func `a process that knows an earlier directory cannot write into a later one`() throws {
         let first = try scratch.make()
-        try scratch.remove(first)
+        try ScratchDirectories.remove(first)
         let second = try scratch.make()
         #expect(throws: (any Error).self) { try Data().write(to: URL(fileURLWithPath: "\(first)/late")) }
         #expect(try FileManager.default.contentsOfDirectory(atPath: "\(second)") == [])
-        scratch.giveUp()
+        scratch.removeInstanceDirectory()
     }
 
     @Test func `names that a program has created are skipped, and removed at the end`() throws {
@@ -109,24 +109,24 @@ struct ScratchDirectoryTests {
         try directory.write("run/alight/\(own.lastComponent.text)/6", "x")
         let second = try scratch.make()
         #expect(second == own.appending("7"))
-        try scratch.remove(first)
-        try scratch.remove(second)
-        scratch.giveUp()
+        try ScratchDirectories.remove(first)
+        try ScratchDirectories.remove(second)
+        scratch.removeInstanceDirectory()
         #expect(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)") == [])
     }
 
     @Test(arguments: ["run-", "alight"])
     func `a removed directory of this instance is created again, and locked`(what: String) throws {
         let first = try scratch.make()
-        try scratch.remove(first)
+        try ScratchDirectories.remove(first)
         let gone = what == "alight" ? scratch.base : first.parent
         try FileManager.default.removeItem(atPath: "\(gone)")
         let second = try scratch.make()
         #expect(FileManager.default.fileExists(atPath: "\(second)"))
         ScratchDirectories(base: scratch.base).removeAbandoned()
         #expect(FileManager.default.fileExists(atPath: "\(second)"))
-        try scratch.remove(second)
-        scratch.giveUp()
+        try ScratchDirectories.remove(second)
+        scratch.removeInstanceDirectory()
         #expect(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)") == [])
     }
 
@@ -146,15 +146,15 @@ struct ScratchDirectoryTests {
         if isAbandoned {
             scratch.removeAbandoned()
         } else {
-            let failure = #expect(throws: ScratchFailure.self) { try scratch.remove(made) }
+            let failure = #expect(throws: ScratchFailure.self) { try ScratchDirectories.remove(made) }
             #expect(failure?.message.contains("mounted at '\(mounted)'; unmount it") == true)
-            scratch.giveUp()
+            scratch.removeInstanceDirectory()
         }
         #expect(directory.text(of: "precious/deep/file") == "kept")
         #expect(FileManager.default.fileExists(atPath: "\(mounted)/deep/file"))
         try #require(mounted.withCString { umount2($0, Int32(MNT_DETACH)) } == 0)
         if !location.isEmpty { #expect(!FileManager.default.fileExists(atPath: "\(made)/own")) }
-        try scratch.remove(made)
+        try ScratchDirectories.remove(made)
         #expect(!FileManager.default.fileExists(atPath: "\(made)"))
     }
 
@@ -180,11 +180,11 @@ struct ScratchDirectoryTests {
             close(plain)
             #expect(open(parent, "nothing") == -ENOENT)
         }
-        #expect(throws: ScratchFailure.self) { try scratch.remove(made) }
+        #expect(throws: ScratchFailure.self) { try ScratchDirectories.remove(made) }
         #expect(directory.text(of: "precious") == "kept")
         for location in [file, inner] { try #require(location.withCString { umount2($0, Int32(MNT_DETACH)) } == 0) }
-        try scratch.remove(made)
-        scratch.giveUp()
+        try ScratchDirectories.remove(made)
+        scratch.removeInstanceDirectory()
     }
 }
 

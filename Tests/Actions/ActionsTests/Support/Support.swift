@@ -1,19 +1,18 @@
+import ActionAPI
 import CAlightLinux
 import FileEvents
 import Foundation
 import Globbing
 import JSON
 import Logging
+import PersistentPlugins
 import PluginProtocol
+import Programs
 import Rules
 import System
 import TestKit
 import Testing
-@testable import ActionAPI
-@testable import OtherActions
-@testable import PersistentPlugins
 @testable import Plugins
-@testable import Programs
 
 /// A temporary directory for one test, removed with its contents.
 final class TemporaryDirectory: Sendable {

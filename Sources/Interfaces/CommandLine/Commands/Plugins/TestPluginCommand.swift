@@ -73,8 +73,10 @@ struct TestPluginCommand: ParsableCommand {
                 help: "set TMPDIR to a directory")
         }
         defer {
-            if let problem = ScratchDirectories(base: base.parent).discard(directory: base) {
-                Output.error.write("warning: \(Display.text(problem))")
+            do throws(ScratchFailure) {
+                try ScratchDirectories.remove(base)
+            } catch {
+                Output.error.write("warning: \(Display.text(error.message))")
             }
         }
         var checks = 0
