@@ -9,14 +9,16 @@ extension HandlerDescription {
     package init(
         _ name: String, _ parameters: [String: ParameterSchema], required: [String]? = nil, minProperties: Int? = nil,
         examples: [JSONValue]? = nil, events: EventMask? = [.created, .modified, .moved, .attributes],
-        types: Set<FileType>? = nil, neededEvents: EventMask = [], traits: HandlerTraits = []
+        types: Set<FileType>? = nil, neededEvents: EventMask = [], traits: HandlerTraits = [],
+        outputTypes: Set<FileType>? = [.file], removal: InputRemoval? = nil
     ) {
         self.init(
             reference: HandlerReference(name: name),
             parameters: ParameterSchema(
                 type: "object", properties: parameters, required: required, additionalProperties: false,
                 minProperties: minProperties, examples: examples),
-            events: events, types: types, neededEvents: neededEvents, traits: traits)
+            events: events, types: types, neededEvents: neededEvents, traits: traits, outputTypes: outputTypes,
+            removal: removal)
     }
 }
 

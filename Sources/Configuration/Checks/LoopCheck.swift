@@ -83,26 +83,15 @@ struct LoopCheck {
         return links.sorted { $0.isCertain && !$1.isCertain }
     }
 
-    /// The types of the files at a destination: those of the moved files, or a regular file.
-    private func types(_ destination: Destination, of rule: Rule) -> Set<FileType> {
-        guard destination.isBuiltIn else { return [.file] }
-        return switch destination.handler {
-        case "move": rule.types
-        // A hard link is a regular file, but symbolic links are far more common.
-        case "link": [.symlink]
-        default: [.file]
-        }
-    }
-
     private func mayTake(_ rule: Rule, _ destination: Destination, of source: Rule) -> Bool {
         let arrivals: EventMask = [.created, .modified, .moved, .arriving, .extended, .truncated, .overwritten]
         guard !rule.events.isDisjoint(with: arrivals) else { return false }
-        return rule.filter.isTree || !rule.types.isDisjoint(with: types(destination, of: source))
+        return rule.filter.isTree || !rule.types.isDisjoint(with: destination.types ?? source.types)
     }
 
     private func takesAll(_ rule: Rule, _ destination: Destination, of source: Rule) -> Bool {
         rule.events.isSuperset(of: [.created, .modified]) && !rule.filter.isTree
-            && rule.types.isSuperset(of: types(destination, of: source))
+            && rule.types.isSuperset(of: destination.types ?? source.types)
     }
 
     /// Returns the shortest chain of links through other rules back to this one.

@@ -3,7 +3,7 @@ import Globbing
 import Rules
 import System
 
-/// An action of a built-in handler that removes the file from its path.
+/// An action that removes the file from its path.
 struct Removal {
     /// The handler's verb for messages, such as `moves`.
     var verb: String
@@ -16,25 +16,20 @@ struct Removal {
 extension ActionDecoder {
     /// Returns how the step removes the file from its path; nil if the file stays or if that is unknown.
     func removal(_ step: DecodedStep, _ parameters: ParameterTemplate, at range: Range<Int>) -> Removal? {
-        guard let handler = step.handler, handler.reference.location == nil else { return nil }
-        func removal(_ verb: String, to destination: Destination? = nil) -> Removal {
-            Removal(verb: verb, destination: destination, range: range, problems: problems)
+        guard let removal = step.handler?.removal else { return nil }
+        var destination: Destination?
+        switch removal.target {
+        case .unwatched: break
+        case .destination:
+            destination = step.destinations.first
+            if destination == nil { return nil }
+        case .name(let parameter):
+            guard case .object(let members) = parameters, case .text(let name) = members[parameter] else { return nil }
+            destination = Destination(
+                template: Template(parts: [.placeholder(.directory), .literal([.slash])] + name.parts),
+                baseDirectory: directory, isBuiltIn: true, written: "", range: range, problems: problems)
         }
-        switch handler.reference.name {
-        case "delete": return removal("deletes")
-        case "trash": return removal("moves to the trash")
-        case "move": return step.destinations.first.map { removal("moves", to: $0) }
-        case "rename":
-            guard case .object(let members) = parameters, case .text(let name) = members["name"] else { return nil }
-            let path = Template(parts: [.placeholder(.directory), .literal([.slash])] + name.parts)
-            return removal(
-                "renames",
-                to: Destination(
-                    template: path, baseDirectory: directory, handler: handler.reference.name, isBuiltIn: true,
-                    written: "",
-                    range: range, problems: problems))
-        default: return nil
-        }
+        return Removal(verb: removal.verb, destination: destination, range: range, problems: problems)
     }
 }
 

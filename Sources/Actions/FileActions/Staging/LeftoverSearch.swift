@@ -14,15 +14,13 @@ package struct LeftoverSearch: Sendable {
     private static let mostDirectories = 4096
 
     private let directories: [PathBytes]
-    /// The handlers that rename a file away before they remove it.
-    private static let takers: Set<String> = ["move", "rename", "delete"]
 
     package init(_ rules: [Rule]) {
         var found: [PathBytes] = []
         for rule in rules {
             for action in rule.actions + rule.onFailure {
                 guard case .use(let handler, let with) = action.work, handler.location == nil else { continue }
-                if Self.takers.contains(handler.name) { found += rule.roots }
+                if action.traits.contains(.setsInputAside) { found += rule.roots }
                 guard case .object(let members) = with, case .text(let to)? = members["to"],
                     let head = to.literalHead(in: rule.baseDirectory)
                 else { continue }

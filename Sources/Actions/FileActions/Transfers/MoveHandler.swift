@@ -14,7 +14,8 @@ package struct MoveHandler: FileHandler {
             "to": Destination.schema, "on_conflict": Conflict.schema, "allow": Jail.schema,
             "keep": CopyOptions.keepSchema(default: FileTransfer.Verb.moved.retained),
             "verify": CopyOptions.verifySchema,
-        ], required: ["to"], traits: [.isBrief, .removesInput])
+        ], required: ["to"], traits: [.isBrief, .setsInputAside], outputTypes: nil,
+        removal: InputRemoval("moves", to: .destination))
 
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }
 

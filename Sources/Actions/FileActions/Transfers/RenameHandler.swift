@@ -14,7 +14,8 @@ package struct RenameHandler: FileHandler {
         [
             "name": .string("The new name, without a directory.", example: "${stem}-${mtime:%Y-%m-%d}.${extension}"),
             "on_conflict": Conflict.schema,
-        ], required: ["name"], traits: [.isBrief, .removesInput])
+        ], required: ["name"], traits: [.isBrief, .setsInputAside],
+        removal: InputRemoval("renames", to: .name(parameter: "name")))
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         let name = Self.name(invocation)
