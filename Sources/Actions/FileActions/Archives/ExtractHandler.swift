@@ -14,13 +14,12 @@ package struct ExtractHandler: FileHandler {
 
     package let summary = HandlerDescription(
         "extract",
-        [
-            "to": .string(
+        Destination.parameters(
+            to: .string(
                 "The directory to create, or with a slash at its end the directory in which to create one named "
                     + "after the archive. A relative path is resolved from the directory of the rules file.",
                 example: "done/", role: ParameterSchema.destination),
-            "on_conflict": Conflict.schema, "limits": ExtractLimits.schema, "allow": Jail.schema,
-        ], required: ["to"], types: [.file])
+            ["limits": ExtractLimits.schema]), required: ["to"], types: [.file])
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         if let problem = ArchiveFormat.problem { throw .failed(problem, code: "no-library") }

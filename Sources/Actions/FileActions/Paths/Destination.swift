@@ -31,6 +31,13 @@ enum Destination {
             + "are created. A relative path is resolved from the directory of the rules file.",
         example: "done/", role: ParameterSchema.destination)
 
+    /// Returns the parameters of a handler that gives a file the path in `to`, and its other ones.
+    static func parameters(
+        to schema: ParameterSchema = schema, _ others: [String: ParameterSchema] = [:]
+    ) -> [String: ParameterSchema] {
+        others.merging(["to": schema, "on_conflict": Conflict.schema, "allow": Jail.schema]) { other, _ in other }
+    }
+
     /// Returns the path that `to` names.
     ///
     /// - Throws: A ``FileError`` if the expanded path is invalid.

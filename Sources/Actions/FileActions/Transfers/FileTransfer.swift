@@ -45,18 +45,18 @@ struct FileTransfer {
     let verb: Verb
     /// The options of the copy, if one is needed.
     let options: CopyOptions
+    /// The name that `rename` gives the file in its directory; nil for the destination that `to` names.
     private let newName: PathBytes?
     private let trash: Trash
 
     /// - Parameters:
     ///   - invocation: The invocation with the parameters of the transfer.
     ///   - verb: The kind of transfer.
-    ///   - newName: The name that the file gets in its directory; nil for the destination that `to` names.
     ///   - trash: The trash for files that `on_conflict: trash` replaces.
-    init(_ invocation: Invocation, _ verb: Verb, as newName: PathBytes? = nil, trash: Trash) {
+    init(_ invocation: Invocation, _ verb: Verb, trash: Trash) {
         self.invocation = invocation
         self.verb = verb
-        self.newName = newName
+        newName = verb == .renamed ? PathBytes(invocation.parameters["name"]?.bytes ?? []) : nil
         self.trash = trash
         var options = CopyOptions(invocation, default: verb.retained)
         // A move removes the source, so its copy is always flushed.
@@ -99,7 +99,13 @@ struct FileTransfer {
     /// - Returns: The outcome, or the copy to publish.
     /// - Throws: A ``FileError`` if the file can be neither renamed nor copied.
     func start(isFlushed: Bool) throws(FileError) -> Stage {
-        verb == .copied ? try startCopy(isFlushed: isFlushed) : try startMove(isFlushed: isFlushed)
+        if let name = newName,
+            name.bytes.isEmpty || name.bytes.contains(.slash) || name.bytes.contains(0) || name == "." || name == ".."
+        {
+            throw .failed(
+                "'\(name)' is not a file name; to put the file into another directory, use 'move'", code: "bad-name")
+        }
+        return verb == .copied ? try startCopy(isFlushed: isFlushed) : try startMove(isFlushed: isFlushed)
     }
 
     private func startCopy(isFlushed: Bool) throws(FileError) -> Stage {

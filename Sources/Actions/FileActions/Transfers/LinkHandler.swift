@@ -15,8 +15,7 @@ package struct LinkHandler: FileHandler {
 
     package let summary = HandlerDescription(
         "link",
-        [
-            "to": Destination.schema, "on_conflict": Conflict.schema, "allow": Jail.schema,
+        Destination.parameters([
             "kind": .choice(
                 ["symbolic", "hard"], "The kind of link: symbolic, or hard, which is another name of the same file.",
                 default: "symbolic"),
@@ -24,7 +23,7 @@ package struct LinkHandler: FileHandler {
                 "Whether the target of a symbolic link is relative to the link's directory, such as '../in/a'.",
                 default: false),
             // A hard link is a regular file, but symbolic links are far more common.
-        ], required: ["to"], traits: .isBrief, outputTypes: [.symlink])
+        ]), required: ["to"], traits: .isBrief, outputTypes: [.symlink])
 
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }
 

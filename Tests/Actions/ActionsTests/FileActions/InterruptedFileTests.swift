@@ -29,7 +29,7 @@ struct InterruptedFileTests {
                 ],
                 in: tree.root, output: tree.path("holder"))
             try #require(Deadline.wait { holder.lines.contains("held") })
-            var run = BuiltInRun(CopyHandler())
+            var run = BuiltInRun(TransferHandler.copy())
             // An ordinary attempt does not search for leftovers.
             _ = run(tree.path("in/a.txt"), ["to": tree.path("out/first")])
             #expect(TestFile.exists(tree.path("out/\(Self.dead)")))
@@ -87,8 +87,8 @@ struct InterruptedFileTests {
                 let source = other.root.appending("a")
                 TestFile.write(source, "new \(conflict)")
                 let to = tree.path("out/\(conflict)/")
-                #expect(BuiltInRun(CopyHandler())(source, ["to": to]).ending == .succeeded)
-                var run = BuiltInRun(MoveHandler())
+                #expect(BuiltInRun(TransferHandler.copy())(source, ["to": to]).ending == .succeeded)
+                var run = BuiltInRun(TransferHandler.move())
                 run.isInterrupted = true
                 let outcome = run(source, ["to": to, "on_conflict": PathBytes(conflict)])
                 #expect(outcome.ending == .succeeded, "\(conflict): \(outcome.message)")
