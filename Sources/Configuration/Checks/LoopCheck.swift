@@ -10,6 +10,7 @@ import System
 struct LoopCheck {
     /// A rule writes files that another rule matches.
     private struct Link {
+        var from: Int
         var to: Int
         var destination: Destination
         var glob: Glob
@@ -76,7 +77,8 @@ struct LoopCheck {
                 guard let glob = globs.lazy.compactMap(\.self).first else { continue }
                 let isCertain =
                     globs.allSatisfy { $0 != nil } && !destination.isOfFailure && takesAll(other, destination, of: rule)
-                links.append(Link(to: target, destination: destination, glob: glob, isCertain: isCertain))
+                links.append(
+                    Link(from: source, to: target, destination: destination, glob: glob, isCertain: isCertain))
             }
         }
         // Of several links to one rule, the most certain comes first.
@@ -96,25 +98,22 @@ struct LoopCheck {
 
     /// Returns the shortest chain of links through other rules back to this one.
     private func shortestChain(from start: Int, _ links: [Int: [Link]]) -> [Link]? {
-        var steps: [(link: Link, before: Int?)] = []
-        var known: Set<Int> = [start]
-        func chain(to step: Int?) -> [Link] {
-            var chain: [Link] = []
-            var at = step
-            while let step = at {
-                chain.append(steps[step].link)
-                at = steps[step].before
-            }
-            return chain.reversed()
-        }
-        var next = -1
-        while next < steps.count {
-            let before = next < 0 ? nil : next
-            let at = before.map { steps[$0].link.to } ?? start
+        /// The first link found to each rule.
+        var reached: [Int: Link] = [:]
+        var pending = [start]
+        var next = 0
+        while next < pending.count {
+            let rule = pending[next]
             next += 1
-            for link in links[at] ?? [] where link.to != at {
-                if link.to == start { return chain(to: before) + [link] }
-                if known.insert(link.to).inserted { steps.append((link, before)) }
+            for link in links[rule] ?? [] where link.to != rule && reached[link.to] == nil {
+                guard link.to == start else {
+                    reached[link.to] = link
+                    pending.append(link.to)
+                    continue
+                }
+                var chain = [link]
+                while let before = reached[chain[0].from] { chain.insert(before, at: 0) }
+                return chain
             }
         }
         return nil
