@@ -1,6 +1,4 @@
 import ActionAPI
-import CAlightLinux
-import Glibc
 package import Rules
 import System
 
@@ -48,10 +46,8 @@ package struct LeftoverSearch: Sendable {
             // Only a limited number of directories is open at the same time.
             guard open.count < Self.mostOpen, let names = try? directory.names() else { continue }
             for name in names where open.count < Self.mostOpen {
-                guard let metadata = try? directory.metadata(of: name), metadata.type == .directory,
-                    case .success(let file) = directory.open(name, CAL_OPEN_DIRECTORY)
-                else { continue }
-                open.append(DirectoryHandle(dup(file.descriptor), directory.path(of: name)))
+                guard let metadata = try? directory.metadata(of: name), metadata.type == .directory else { continue }
+                if let inner = directory.openDirectory(name) { open.append(inner) }
             }
         }
     }

@@ -168,8 +168,10 @@ struct FileTransfer {
     private func copy(
         _ source: SourceFile, _ content: OpenFile, to location: FileLocation, isFlushed: Bool
     ) throws(FileError) -> Copy {
-        let file = try FileCopy(source, content, options, isFlushed: isFlushed, limit: invocation.limit).run(
-            to: location)
+        let copying = FileCopy(
+            source: source, content: content, options: options, isFlushed: isFlushed && options.isDurable,
+            limit: invocation.limit)
+        let file = try copying.run(to: location)
         var copy = Copy(path: source.path, source: verb == .copied ? nil : source, location: location, file: file)
         if verb != .copied || location.conflict == .deduplicate {
             let opened = try OpenFile.reading(file)
