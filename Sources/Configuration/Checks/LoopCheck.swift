@@ -70,13 +70,14 @@ struct LoopCheck {
             for target in Set(targets).sorted() {
                 let other = rules[target].rule
                 if source == target, rule.ownWrites == .ignore { continue }
-                guard mayTake(other, destination, of: rule) else { continue }
+                guard mayMatch(other, destination, of: rule) else { continue }
                 let globs = destination.paths(of: rule, like: other).map { path in
                     other.glob(matching: path) ?? (other.filter.isTree ? other.glob(matchingDirectoryOf: path) : nil)
                 }
                 guard let glob = globs.lazy.compactMap(\.self).first else { continue }
                 let isCertain =
-                    globs.allSatisfy { $0 != nil } && !destination.isOfFailure && takesAll(other, destination, of: rule)
+                    globs.allSatisfy { $0 != nil } && !destination.isOfFailure
+                    && matchesAll(other, destination, of: rule)
                 links.append(
                     Link(from: source, to: target, destination: destination, glob: glob, isCertain: isCertain))
             }
@@ -85,13 +86,13 @@ struct LoopCheck {
         return links.sorted { $0.isCertain && !$1.isCertain }
     }
 
-    private func mayTake(_ rule: Rule, _ destination: Destination, of source: Rule) -> Bool {
+    private func mayMatch(_ rule: Rule, _ destination: Destination, of source: Rule) -> Bool {
         let arrivals: EventMask = [.created, .modified, .moved, .arriving, .extended, .truncated, .overwritten]
         guard !rule.events.isDisjoint(with: arrivals) else { return false }
         return rule.filter.isTree || !rule.types.isDisjoint(with: destination.types ?? source.types)
     }
 
-    private func takesAll(_ rule: Rule, _ destination: Destination, of source: Rule) -> Bool {
+    private func matchesAll(_ rule: Rule, _ destination: Destination, of source: Rule) -> Bool {
         rule.events.isSuperset(of: [.created, .modified]) && !rule.filter.isTree
             && rule.types.isSuperset(of: destination.types ?? source.types)
     }

@@ -80,14 +80,14 @@ struct RemovalCheck {
                 let mayPrecede =
                     rules[other].removal == nil && !rule.rule.types.isDisjoint(with: rules[other].rule.types)
                 if mayPrecede, rules[other].rule.priority > rule.rule.priority { continue }
-                guard haveLikeEnds(number, other), bothRun(number, other) else { continue }
+                guard haveCompatibleEnds(number, other), bothRun(number, other) else { continue }
                 let count = rule.rule.globs.count + rules[other].rule.globs.count
                 guard count <= Self.mostGlobs.ofPair else { continue }
                 globs += count
                 let shared = shared(rule.rule, rules[other].rule)
                 guard let glob = shared.first.flatMap({ rules[other].rule.glob(matching: $0) }) else { continue }
                 if let destination = removal.destination,
-                    arrive(shared, at: destination, of: rule.rule, rules[other].rule)
+                    mayMatchMoved(shared, at: destination, of: rule.rule, rules[other].rule)
                 {
                     continue
                 }
@@ -112,7 +112,7 @@ struct RemovalCheck {
     }
 
     /// Whether the rules have globs with compatible starts and endings; without them they share no path.
-    private func haveLikeEnds(_ one: Int, _ two: Int) -> Bool {
+    private func haveCompatibleEnds(_ one: Int, _ two: Int) -> Bool {
         starts[one].contains { start in starts[two].contains { $0.agrees(with: start) } }
             && (rules[one].rule.types.contains(.directory) || endings[one].canMeet(endings[two]))
     }
@@ -128,7 +128,7 @@ struct RemovalCheck {
     }
 
     /// Whether the other rule may match one of the files at its new location.
-    private func arrive(_ paths: [[UInt8]], at destination: Destination, of rule: Rule, _ other: Rule) -> Bool {
+    private func mayMatchMoved(_ paths: [[UInt8]], at destination: Destination, of rule: Rule, _ other: Rule) -> Bool {
         guard !other.events.isDisjoint(with: [.created, .moved]) else { return false }
         let words = PathWords(of: other.patterns)
         return paths.contains { path in
