@@ -112,7 +112,7 @@ package struct ArchiveHandler: Handler {
             within: location.limit)
         for source in sources { try writing.add(source.file, as: source.name) }
         try writing.finish()
-        for path in writing.leftOut {
+        for path in writing.omitted {
             first.log.warning(
                 "'\(path)' is not a file, directory or link, or is a mount point, and is not in the archive")
         }

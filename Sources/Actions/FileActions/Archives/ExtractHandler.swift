@@ -58,7 +58,7 @@ package struct ExtractHandler: FileHandler {
         let sealed = try staging.seal()
         guard let published = try staging.publish(to: &location) else { return location.skipped }
         location.directory.flush()
-        try location.note(published) { .unpacked($0, source: source.path, sealed: sealed) }
+        try location.record(published) { .unpacked($0, source: source.path, sealed: sealed) }
         let counted = extraction.count == 1 ? "1 entry" : "\(extraction.count) entries"
         return location.succeeded(published, values: values) { "\(counted) unpacked into \($0)" }
     }

@@ -52,7 +52,7 @@ package struct IndexHandler: Handler {
     }
 }
 
-/// The lists that are held in memory.
+/// The lists that are stored in memory.
 private final class IndexFiles: Sendable {
     struct Key: Hashable {
         var rule: String
@@ -65,15 +65,15 @@ private final class IndexFiles: Sendable {
     /// again.
     private static let most = 16
 
-    private let held = Mutex<[(key: Key, file: IndexFile)]>([])
+    private let stored = Mutex<[(key: Key, file: IndexFile)]>([])
 
     /// Returns the list for a key; the least recently used list is dropped if there are too many.
     func file(_ key: Key) -> IndexFile {
-        held.withLock { held in
-            let index = held.firstIndex { $0.key == key }
-            let file = index.map { held.remove(at: $0).file } ?? IndexFile(key.path)
-            held.append((key, file))
-            if held.count > Self.most { held.removeFirst() }
+        stored.withLock { stored in
+            let index = stored.firstIndex { $0.key == key }
+            let file = index.map { stored.remove(at: $0).file } ?? IndexFile(key.path)
+            stored.append((key, file))
+            if stored.count > Self.most { stored.removeFirst() }
             return file
         }
     }

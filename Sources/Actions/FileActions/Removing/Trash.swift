@@ -84,7 +84,7 @@ package struct Trash: Sendable {
             }
             guard let there = try can.files.metadata(of: location), there.identity == metadata.identity else {
                 // Another process replaced the file before the rename.
-                try Removal.giveBack(location, name, from: can.files, to: directory)
+                try Removal.restore(location, name, from: can.files, to: directory)
                 can.info.unlink(info)
                 throw .changed
             }

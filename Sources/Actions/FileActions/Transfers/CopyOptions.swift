@@ -58,7 +58,7 @@ struct CopyOptions {
     ///
     /// The owner comes first, since changing it clears the set-user-id bit. Access lists come before the mode, which
     /// repeats their content in short form.
-    func keep(of source: OpenFile, _ metadata: Snapshot, on copy: Int32) throws(FileError) {
+    func copyAttributes(of source: OpenFile, _ metadata: Snapshot, on copy: Int32) throws(FileError) {
         let isOwners = retained.contains(.owner) && fchown(copy, metadata.uid, metadata.gid) == 0
         let hasAccess = retained.contains(.xattrs) ? try Self.copyAttributes(source.descriptor, copy) : false
         // With an access list, the bits of the group are the maximum for all entries of the list.

@@ -22,7 +22,7 @@ struct FileCopy {
         let staged = try StagedFile(in: location.directory, for: location.name, mode: options.firstMode)
         try transfer(to: staged)
         guard try content.metadata().hasSameContent(as: source.metadata) else { throw .changed }
-        try options.keep(of: content, source.metadata, on: staged.descriptor)
+        try options.copyAttributes(of: content, source.metadata, on: staged.descriptor)
         var status = cal_stat()
         guard cal_stat_descriptor(staged.descriptor, &status) == 0, status.size == source.metadata.size else {
             throw .changed

@@ -214,10 +214,10 @@ struct FileTransfer {
         case .placed(let name):
             guard let there = try directory.metadata(of: name), there.identity == source.metadata.identity else {
                 // Another process put a different file there just before the rename; that file has not settled.
-                try Removal.giveBack(name, source.name, from: directory, to: source.directory)
+                try Removal.restore(name, source.name, from: directory, to: source.directory)
                 throw .changed
             }
-            try location.note(name) { .moved(from: source.path, to: $0) }
+            try location.record(name) { .moved(from: source.path, to: $0) }
             return succeeded(name, location)
         }
     }
@@ -243,7 +243,7 @@ struct FileTransfer {
         _ source: SourceFile, _ name: PathBytes, _ location: inout FileLocation
     ) throws(FileError) -> Outcome {
         try Self.remove(source, besides: name, in: location)
-        try location.note(name) { .removed(source.path, twin: $0) }
+        try location.record(name) { .removed(source.path, twin: $0) }
         return location.succeeded(name, code: "same-content") { "removed, because '\($0)' has the same content" }
     }
 
@@ -288,7 +288,7 @@ struct FileTransfer {
             return .over(copy.location.succeeded(name, code: "same-content") { "'\($0)' has the same content" })
         case .placed(let name):
             // Recorded now, since other processes may take the name before the source is removed.
-            try copy.location.note(name) { path in
+            try copy.location.record(name) { path in
                 source == nil ? .made(path, source: sourcePath) : .moved(from: sourcePath, to: path)
             }
             return .placed(copy, name)

@@ -66,7 +66,7 @@ package struct LinkHandler: FileHandler {
             })
         do throws(FileError) {
             guard case .placed(let name) = try location.location(candidate) else { return location.skipped }
-            try location.note(name) { .made($0, source: source.path) }
+            try location.record(name) { .made($0, source: source.path) }
             return location.succeeded(name) { "linked at \($0)" }
         } catch {
             guard error.errno == EXDEV else { throw error }

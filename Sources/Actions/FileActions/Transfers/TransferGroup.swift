@@ -99,7 +99,7 @@ struct TransferGroup {
         do throws(FileError) {
             return try work()
         } catch {
-            return error.isOfCrowd ? nil : .over(error.outcome)
+            return error.hasNoDescriptors ? nil : .over(error.outcome)
         }
     }
 }
