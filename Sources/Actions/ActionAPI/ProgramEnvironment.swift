@@ -13,9 +13,7 @@ package struct ProgramEnvironment: Sendable {
     package var isRoot: Bool
 
     package init(home: PathBytes, timeZone: String?, isRoot: Bool) {
-        self.home = home
-        self.timeZone = timeZone
-        self.isRoot = isRoot
+        (self.home, self.timeZone, self.isRoot) = (home, timeZone, isRoot)
     }
 
     /// The variables that every program gets.
