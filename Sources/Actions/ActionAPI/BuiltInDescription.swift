@@ -33,6 +33,15 @@ extension ParameterSchema {
             pattern: pattern, description: description, writeOnly: isSecret ? true : nil, role: role)
     }
 
+    /// A path; by default, one that the action writes to.
+    package static func path(
+        _ description: String, example: JSONValue, pattern: String? = nil, role: String = destination
+    ) -> ParameterSchema {
+        string(
+            "\(description) A relative path is resolved from the directory of the rules file.", example: example,
+            pattern: pattern, role: role)
+    }
+
     /// One of several words.
     package static func choice(
         _ words: [String], _ description: String, default word: String? = nil, example: JSONValue? = nil

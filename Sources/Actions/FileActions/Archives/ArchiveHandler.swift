@@ -16,10 +16,9 @@ package struct ArchiveHandler: Handler {
     package let summary = HandlerDescription(
         "archive",
         Destination.parameters(
-            to: .string(
-                "The path of the archive. Missing directories are created. A relative path is resolved "
-                    + "from the directory of the rules file.",
-                example: "done/${name}.tar.gz", pattern: "[^/]$", role: ParameterSchema.destination),
+            to: .path(
+                "The path of the archive. Missing directories are created.", example: "done/${name}.tar.gz",
+                pattern: "[^/]$"),
             [
                 "format": .choice(
                     ArchiveFormat.allCases.map(\.rawValue),

@@ -14,10 +14,9 @@ package struct ExtractHandler: FileHandler {
     package let summary = HandlerDescription(
         "extract",
         Destination.parameters(
-            to: .string(
+            to: .path(
                 "The directory to create, or with a slash at its end the directory in which to create one named "
-                    + "after the archive. A relative path is resolved from the directory of the rules file.",
-                example: "done/", role: ParameterSchema.destination),
+                    + "after the archive.", example: "done/"),
             ["limits": ExtractLimits.schema]), required: ["to"], types: [.file])
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {

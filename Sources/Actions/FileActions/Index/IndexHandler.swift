@@ -18,10 +18,8 @@ package struct IndexHandler: Handler {
     package let summary = HandlerDescription(
         "index",
         [
-            "to": .string(
-                "The path of the list. Missing directories are created. A relative path is resolved "
-                    + "from the directory of the rules file.",
-                example: "list.json", pattern: "[^/]$", role: ParameterSchema.destination),
+            "to": .path(
+                "The path of the list. Missing directories are created.", example: "list.json", pattern: "[^/]$"),
             "sort": .choice(
                 FileIndex.Key.allCases.flatMap { [$0.rawValue, "-\($0.rawValue)"] },
                 "The sort key; a leading '-' sorts in descending order.", default: "name"),
