@@ -4,10 +4,10 @@ package import System
 
 /// Checks executables before they are trusted.
 package enum ExecutableCheck {
-    /// Returns the executable of the given name in ``ProgramEnvironment/searchPath``; nil when there is none.
+    /// Returns the executable of the given name in `Action.searchPath`; nil when there is none.
     package static func find(_ name: String) -> PathBytes? {
         guard !name.isEmpty, !name.contains("/") else { return nil }
-        for directory in ProgramEnvironment.searchPath.split(separator: ":") {
+        for directory in Action.searchPath.split(separator: ":") {
             let path = PathBytes(String(directory)).appending(name)
             if problem(with: path) == nil { return path }
         }

@@ -27,7 +27,7 @@ enum CommandCall {
         let name = first.expanded(with: invocation.facts)
         let wasThere = wasThere(action)
         guard let executable = executable(name, isLiteral: wasThere, from: invocation.baseDirectory) else {
-            let message = "no program '\(PathBytes(name))' in \(ProgramEnvironment.searchPath)"
+            let message = "no program '\(PathBytes(name))' in \(Action.searchPath)"
             return .failure(HandlerProblem(message: message, help: nil))
         }
         return .success { part in

@@ -15,6 +15,9 @@ package struct Action: Sendable, Hashable {
         case shell(String)
     }
 
+    /// The directories in which programs are searched, and the `PATH` of programs.
+    package static let searchPath = "/usr/local/bin:/usr/bin:/bin"
+
     package var work: Work
     package var location: SourcePosition
     /// The events that its handler accepts, with the narrower words of each; nil for all.
