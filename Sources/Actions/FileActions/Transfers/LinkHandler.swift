@@ -22,8 +22,9 @@ package struct LinkHandler: FileHandler {
             "relative": .flag(
                 "Whether the target of a symbolic link is relative to the link's directory, such as '../in/a'.",
                 default: false),
-            // A hard link is a regular file, but symbolic links are far more common.
-        ]), required: ["to"], traits: .isBrief, outputTypes: [.symlink])
+        ]),
+        // A hard link is a regular file, but symbolic links are far more common.
+        required: ["to"], traits: .isBrief, outputTypes: [.symlink])
 
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }
 

@@ -77,6 +77,23 @@ struct InterruptedFileTests {
         }
     }
 
+    @Test func `the watched directories of an action that removes files are searched at startup`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("in/\(Self.dead)"), "half")
+            TestFile.write(tree.path("in/a"), "a")
+            let location = SourcePosition(file: "r.yaml", line: 1, column: 1)
+            let handler = DeleteHandler().summary
+            let action = Action(
+                .use(handler.reference, with: .object([:])), location: location, traits: handler.traits)
+            let globs = (try? Glob(tree.path("in/*").bytes)).map { [$0] } ?? []
+            let rule = Rule(
+                name: "r", location: location, baseDirectory: tree.root, filter: PathFilter(globs: globs),
+                actions: [action])
+            LeftoverSearch([rule]).clear()
+            #expect(listing(tree.path("in")) == ["a: a"])
+        }
+    }
+
     @Test func `a move interrupted before its source was removed is finished, not started again`() {
         withTempTree { tree in
             guard let other = OtherFileSystem() else {
