@@ -12,8 +12,6 @@ package struct RuleLoader: Sendable {
         package var environment: @Sendable (String) -> String?
         /// The absolute directory to which the paths of rules files are relative.
         package var currentDirectory: PathBytes
-        /// The directories in which `exec` searches for a program without a slash; also the PATH of plugins.
-        let programDirectories = ["/usr/local/bin", "/usr/bin", "/bin"]
         /// The limits and restrictions that programs can be given.
         package var machine = Machine()
         /// Returns a problem if the process runs as root and a user other than root could change the file.

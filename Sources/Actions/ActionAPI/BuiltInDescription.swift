@@ -9,14 +9,16 @@ extension HandlerDescription {
     package init(
         _ name: String, _ parameters: [String: ParameterSchema], required: [String]? = nil, minProperties: Int? = nil,
         examples: [JSONValue]? = nil, events: EventMask? = [.created, .modified, .moved, .attributes],
-        types: Set<FileType>? = nil, neededEvents: EventMask = [], traits: HandlerTraits = []
+        types: Set<FileType>? = nil, neededEvents: EventMask = [], traits: HandlerTraits = [],
+        outputTypes: Set<FileType>? = [.file], removal: InputRemoval? = nil
     ) {
         self.init(
             reference: HandlerReference(name: name),
             parameters: ParameterSchema(
                 type: "object", properties: parameters, required: required, additionalProperties: false,
                 minProperties: minProperties, examples: examples),
-            events: events, types: types, neededEvents: neededEvents, traits: traits)
+            events: events, types: types, neededEvents: neededEvents, traits: traits, outputTypes: outputTypes,
+            removal: removal)
     }
 }
 
@@ -29,6 +31,15 @@ extension ParameterSchema {
         ParameterSchema(
             type: "string", default: value, examples: example.map { [$0] }, minLength: mayBeEmpty ? nil : 1,
             pattern: pattern, description: description, writeOnly: isSecret ? true : nil, role: role)
+    }
+
+    /// A path; by default, one that the action writes to.
+    package static func path(
+        _ description: String, example: JSONValue, pattern: String? = nil, role: String = destination
+    ) -> ParameterSchema {
+        string(
+            "\(description) A relative path is resolved from the directory of the rules file.", example: example,
+            pattern: pattern, role: role)
     }
 
     /// One of several words.

@@ -4,10 +4,10 @@ package import System
 
 /// Checks executables before they are trusted.
 package enum ExecutableCheck {
-    /// Returns the executable of the given name in ``ProgramEnvironment/searchPath``; nil when there is none.
+    /// Returns the executable of the given name in `Action.searchPath`; nil when there is none.
     package static func find(_ name: String) -> PathBytes? {
         guard !name.isEmpty, !name.contains("/") else { return nil }
-        for directory in ProgramEnvironment.searchPath.split(separator: ":") {
+        for directory in Action.searchPath.split(separator: ":") {
             let path = PathBytes(String(directory)).appending(name)
             if problem(with: path) == nil { return path }
         }
@@ -28,11 +28,5 @@ package enum ExecutableCheck {
             return HandlerProblem(message: "'\(path)' is not executable", help: "run: chmod +x '\(path)'")
         }
         return nil
-    }
-
-    /// Returns the mode as four octal digits.
-    static func octal(_ mode: mode_t) -> String {
-        let digits = String(mode & 0o7777, radix: 8)
-        return String(repeating: "0", count: 4 - digits.count) + digits
     }
 }

@@ -11,9 +11,7 @@ package struct FileSelection: Sendable, Hashable {
     package var condition: Condition?
 
     package init(filter: PathFilter, types: Set<FileType>, condition: Condition? = nil) {
-        self.filter = filter
-        self.types = types
-        self.condition = condition
+        (self.filter, self.types, self.condition) = (filter, types, condition)
     }
 
     /// The result of a listing.

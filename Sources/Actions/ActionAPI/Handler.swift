@@ -96,28 +96,15 @@ package struct Invocation: Sendable {
     package init(
         job: Job, rule: SourcePosition, baseDirectory: PathBytes = "/", maximumAttempts: Int, parameters: Parameter,
         selection: FileSelection, now: Timestamp, captures: Captures = Captures(), timeout: Duration,
-        batch: Int? = nil, steps: [Outcome] = [],
-        environment: [(name: String, value: [UInt8])] = [], directory: ProgramPath? = nil, stop: StopSignal,
-        log: Logger,
+        batch: Int? = nil, steps: [Outcome] = [], environment: [(name: String, value: [UInt8])] = [],
+        directory: ProgramPath? = nil, stop: StopSignal, log: Logger,
         progress: @escaping @Sendable (Double, String?) -> Void = { _, _ in }
     ) {
-        self.job = job
-        self.rule = rule
-        self.baseDirectory = baseDirectory
-        self.maximumAttempts = maximumAttempts
-        self.parameters = parameters
-        self.selection = selection
-        self.now = now
-        self.captures = captures
-        stepOutputs = steps.map(\.outputs)
-        self.timeout = timeout
-        self.batch = batch
-        self.steps = steps
-        self.environment = environment
-        self.directory = directory
-        self.stop = stop
-        self.log = log
-        self.progress = progress
+        (self.job, self.rule, self.baseDirectory, self.maximumAttempts) = (job, rule, baseDirectory, maximumAttempts)
+        (self.parameters, self.selection, self.now, self.captures) = (parameters, selection, now, captures)
+        (self.timeout, self.batch, self.environment, self.directory) = (timeout, batch, environment, directory)
+        (self.steps, stepOutputs) = (steps, steps.map(\.outputs))
+        (self.stop, self.log, self.progress) = (stop, log, progress)
     }
 }
 

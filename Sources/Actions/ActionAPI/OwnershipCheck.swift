@@ -62,7 +62,7 @@ package enum OwnershipCheck {
             }
             links += 1
             // The kernel follows as many.
-            guard links <= 40, let target = target(of: location) else { return nil }
+            guard links <= 40, let target = DiskProbe.target(of: location)?.bytes else { return nil }
             if target.first == .slash { done = "/" }
             names += target.split(separator: .slash).reversed()
         }
@@ -84,7 +84,7 @@ package enum OwnershipCheck {
         guard status.st_mode & S_IWOTH != 0 || isOpenToGroup, !isSticky else { return nil }
         return HandlerProblem(
             message:
-                "'\(location)' can be changed by others than root (mode \(ExecutableCheck.octal(status.st_mode)))",
+                "'\(location)' can be changed by others than root (mode \(String(octal: status.st_mode & 0o7777)))",
             help: "run: chmod go-w '\(location)'")
     }
 
@@ -96,11 +96,5 @@ package enum OwnershipCheck {
     private static func status(of location: PathBytes) -> stat? {
         var status = stat()
         return location.withCString { lstat($0, &status) } == 0 ? status : nil
-    }
-
-    private static func target(of link: PathBytes) -> [UInt8]? {
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let length = link.withCString { readlink($0, &buffer, buffer.count) }
-        return length > 0 ? buffer[..<length].map { UInt8(bitPattern: $0) } : nil
     }
 }

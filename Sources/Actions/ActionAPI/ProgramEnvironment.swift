@@ -3,9 +3,6 @@ package import System
 
 /// The part of Alight's own environment that programs receive; nothing else of it is inherited.
 package struct ProgramEnvironment: Sendable {
-    /// The directories in which programs are searched, and the `PATH` of programs.
-    package static let searchPath = "/usr/local/bin:/usr/bin:/bin"
-
     package var home: PathBytes
     /// `TZ`; nil when it is not set.
     package var timeZone: String?
@@ -13,9 +10,7 @@ package struct ProgramEnvironment: Sendable {
     package var isRoot: Bool
 
     package init(home: PathBytes, timeZone: String?, isRoot: Bool) {
-        self.home = home
-        self.timeZone = timeZone
-        self.isRoot = isRoot
+        (self.home, self.timeZone, self.isRoot) = (home, timeZone, isRoot)
     }
 
     /// The variables that every program gets.
@@ -31,7 +26,7 @@ package struct ProgramEnvironment: Sendable {
         for user: ProgramUser?, adding others: [(name: String, value: [UInt8])] = []
     ) -> [(name: String, value: [UInt8])] {
         var variables: [(name: String, value: [UInt8])] = [
-            ("PATH", Array(Self.searchPath.utf8)), ("HOME", user?.home.bytes ?? home.bytes),
+            ("PATH", Array(Action.searchPath.utf8)), ("HOME", user?.home.bytes ?? home.bytes),
             ("LANG", Array("C.UTF-8".utf8)),
         ]
         if let name = user?.name { variables += [("USER", Array(name.utf8)), ("LOGNAME", Array(name.utf8))] }

@@ -23,10 +23,7 @@ package struct NotifyHandler: Handler {
         launcher: ProcessLauncher, environment: ProgramEnvironment, bus: String?,
         find: @escaping @Sendable (String) -> PathBytes? = { ExecutableCheck.find($0) }
     ) {
-        self.launcher = launcher
-        self.environment = environment
-        self.bus = bus
-        self.find = find
+        (self.launcher, self.environment, self.bus, self.find) = (launcher, environment, bus, find)
     }
 
     package let summary = HandlerDescription(

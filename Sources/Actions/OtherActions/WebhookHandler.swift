@@ -33,9 +33,8 @@ package struct WebhookHandler: Handler {
             "secret": .string(
                 "The key to sign the request with HMAC-SHA256.", example: "${env:WEBHOOK_SECRET}", isSecret: true),
             "signature": WebhookSignature.schema,
-            "ca_file": .string(
-                "A file of trusted certificates (PEM) to use instead of the system's. A relative path "
-                    + "is resolved from the directory of the rules file.",
+            "ca_file": .path(
+                "A file of trusted certificates (PEM) to use instead of the system's.",
                 example: "/etc/ssl/certs/ca-certificates.crt", role: ParameterSchema.trusted),
             "proxy": .string(
                 "The proxy to use; the proxy variables of the environment are ignored.",

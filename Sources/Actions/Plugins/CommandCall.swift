@@ -29,7 +29,7 @@ enum CommandCall {
         let name = first.expanded(with: invocation.facts)
         let wasThere = ActionRunner.wasThere(action)
         guard let executable = executable(name, isLiteral: wasThere, from: invocation.baseDirectory) else {
-            let message = "no program '\(PathBytes(name))' in \(ProgramEnvironment.searchPath)"
+            let message = "no program '\(PathBytes(name))' in \(Action.searchPath)"
             throw HandlerProblem(message: message, help: nil)
         }
         return { part in

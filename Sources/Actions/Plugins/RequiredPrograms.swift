@@ -14,7 +14,7 @@ enum RequiredPrograms {
         let names = missing.map { "'\($0.program)'" }.joined(separator: ", ")
         let noun = missing.count == 1 ? "the program \(names), which is" : "the programs \(names), which are"
         return HandlerProblem(
-            message: "\(plugin.title) needs \(noun) not in \(ProgramEnvironment.searchPath)", help: help(for: missing))
+            message: "\(plugin.title) needs \(noun) not in \(Action.searchPath)", help: help(for: missing))
     }
 
     /// Returns the required programs that are installed.

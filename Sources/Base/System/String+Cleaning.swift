@@ -24,4 +24,11 @@ extension String {
             unicodeScalars.append(isControl ? "\u{FFFD}" : scalar)
         }
     }
+
+    /// Creates a string of octal digits, as of a file mode, with at least this number of them.
+    package init(octal number: some BinaryInteger, digits: Int = 4) {
+        let text = String(number, radix: 8)
+        self.init(repeating: "0", count: Swift.max(0, digits - text.count))
+        self += text
+    }
 }

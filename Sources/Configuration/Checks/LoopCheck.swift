@@ -10,6 +10,7 @@ import System
 struct LoopCheck {
     /// A rule writes files that another rule matches.
     private struct Link {
+        var from: Int
         var to: Int
         var destination: Destination
         var glob: Glob
@@ -69,63 +70,51 @@ struct LoopCheck {
             for target in Set(targets).sorted() {
                 let other = rules[target].rule
                 if source == target, rule.ownWrites == .ignore { continue }
-                guard mayTake(other, destination, of: rule) else { continue }
+                guard mayMatch(other, destination, of: rule) else { continue }
                 let globs = destination.paths(of: rule, like: other).map { path in
                     other.glob(matching: path) ?? (other.filter.isTree ? other.glob(matchingDirectoryOf: path) : nil)
                 }
                 guard let glob = globs.lazy.compactMap(\.self).first else { continue }
                 let isCertain =
-                    globs.allSatisfy { $0 != nil } && !destination.isOfFailure && takesAll(other, destination, of: rule)
-                links.append(Link(to: target, destination: destination, glob: glob, isCertain: isCertain))
+                    globs.allSatisfy { $0 != nil } && !destination.isOfFailure
+                    && matchesAll(other, destination, of: rule)
+                links.append(
+                    Link(from: source, to: target, destination: destination, glob: glob, isCertain: isCertain))
             }
         }
         // Of several links to one rule, the most certain comes first.
         return links.sorted { $0.isCertain && !$1.isCertain }
     }
 
-    /// The types of the files at a destination: those of the moved files, or a regular file.
-    private func types(_ destination: Destination, of rule: Rule) -> Set<FileType> {
-        guard destination.isBuiltIn else { return [.file] }
-        return switch destination.handler {
-        case "move": rule.types
-        // A hard link is a regular file, but symbolic links are far more common.
-        case "link": [.symlink]
-        default: [.file]
-        }
-    }
-
-    private func mayTake(_ rule: Rule, _ destination: Destination, of source: Rule) -> Bool {
+    private func mayMatch(_ rule: Rule, _ destination: Destination, of source: Rule) -> Bool {
         let arrivals: EventMask = [.created, .modified, .moved, .arriving, .extended, .truncated, .overwritten]
         guard !rule.events.isDisjoint(with: arrivals) else { return false }
-        return rule.filter.isTree || !rule.types.isDisjoint(with: types(destination, of: source))
+        return rule.filter.isTree || !rule.types.isDisjoint(with: destination.types ?? source.types)
     }
 
-    private func takesAll(_ rule: Rule, _ destination: Destination, of source: Rule) -> Bool {
+    private func matchesAll(_ rule: Rule, _ destination: Destination, of source: Rule) -> Bool {
         rule.events.isSuperset(of: [.created, .modified]) && !rule.filter.isTree
-            && rule.types.isSuperset(of: types(destination, of: source))
+            && rule.types.isSuperset(of: destination.types ?? source.types)
     }
 
     /// Returns the shortest chain of links through other rules back to this one.
     private func shortestChain(from start: Int, _ links: [Int: [Link]]) -> [Link]? {
-        var steps: [(link: Link, before: Int?)] = []
-        var known: Set<Int> = [start]
-        func chain(to step: Int?) -> [Link] {
-            var chain: [Link] = []
-            var at = step
-            while let step = at {
-                chain.append(steps[step].link)
-                at = steps[step].before
-            }
-            return chain.reversed()
-        }
-        var next = -1
-        while next < steps.count {
-            let before = next < 0 ? nil : next
-            let at = before.map { steps[$0].link.to } ?? start
+        /// The first link found to each rule.
+        var reached: [Int: Link] = [:]
+        var pending = [start]
+        var next = 0
+        while next < pending.count {
+            let rule = pending[next]
             next += 1
-            for link in links[at] ?? [] where link.to != at {
-                if link.to == start { return chain(to: before) + [link] }
-                if known.insert(link.to).inserted { steps.append((link, before)) }
+            for link in links[rule] ?? [] where link.to != rule && reached[link.to] == nil {
+                guard link.to == start else {
+                    reached[link.to] = link
+                    pending.append(link.to)
+                    continue
+                }
+                var chain = [link]
+                while let before = reached[chain[0].from] { chain.insert(before, at: 0) }
+                return chain
             }
         }
         return nil

@@ -96,7 +96,7 @@ extension RuleChecks {
         for required in draft.required {
             let kind = quoted(required.kind.text)
             let (reason, remedy): (String, String)
-            if !mayHold(filter, required.kind.glob) {
+            if !mayMatch(filter, required.kind.glob) {
                 (reason, remedy) = ("\(shown) matches no file", "add a glob for such files to 'path'")
             } else if required.kind.glob.samples(PathWords()).allSatisfy({ filter.ignores.covers($0) }) {
                 (reason, remedy) = ("the built-in ignores exclude all files", "write 'ignore_defaults: false'")
@@ -110,7 +110,7 @@ extension RuleChecks {
     }
 
     /// Whether the filter can match a name of the kind, without regard to the built-in ignores.
-    private func mayHold(_ filter: PathFilter, _ kind: Glob) -> Bool {
+    private func mayMatch(_ filter: PathFilter, _ kind: Glob) -> Bool {
         guard !filter.isTree else { return true }
         var filter = filter
         filter.ignores = GlobSet([])

@@ -3,7 +3,7 @@ import Globbing
 import Rules
 import System
 
-/// An action of a built-in handler that removes the file from its path.
+/// An action that removes the file from its path.
 struct Removal {
     /// The handler's verb for messages, such as `moves`.
     var verb: String
@@ -16,25 +16,20 @@ struct Removal {
 extension ActionDecoder {
     /// Returns how the step removes the file from its path; nil if the file stays or if that is unknown.
     func removal(_ step: DecodedStep, _ parameters: ParameterTemplate, at range: Range<Int>) -> Removal? {
-        guard let handler = step.handler, handler.reference.location == nil else { return nil }
-        func removal(_ verb: String, to destination: Destination? = nil) -> Removal {
-            Removal(verb: verb, destination: destination, range: range, problems: problems)
+        guard let removal = step.handler?.removal else { return nil }
+        var destination: Destination?
+        switch removal.target {
+        case .unwatched: break
+        case .destination:
+            destination = step.destinations.first
+            if destination == nil { return nil }
+        case .name(let parameter):
+            guard case .object(let members) = parameters, case .text(let name) = members[parameter] else { return nil }
+            destination = Destination(
+                template: Template(parts: [.placeholder(.directory), .literal([.slash])] + name.parts),
+                baseDirectory: directory, isBuiltIn: true, written: "", range: range, problems: problems)
         }
-        switch handler.reference.name {
-        case "delete": return removal("deletes")
-        case "trash": return removal("moves to the trash")
-        case "move": return step.destinations.first.map { removal("moves", to: $0) }
-        case "rename":
-            guard case .object(let members) = parameters, case .text(let name) = members["name"] else { return nil }
-            let path = Template(parts: [.placeholder(.directory), .literal([.slash])] + name.parts)
-            return removal(
-                "renames",
-                to: Destination(
-                    template: path, baseDirectory: directory, handler: handler.reference.name, isBuiltIn: true,
-                    written: "",
-                    range: range, problems: problems))
-        default: return nil
-        }
+        return Removal(verb: removal.verb, destination: destination, range: range, problems: problems)
     }
 }
 
@@ -85,14 +80,14 @@ struct RemovalCheck {
                 let mayPrecede =
                     rules[other].removal == nil && !rule.rule.types.isDisjoint(with: rules[other].rule.types)
                 if mayPrecede, rules[other].rule.priority > rule.rule.priority { continue }
-                guard haveLikeEnds(number, other), bothRun(number, other) else { continue }
+                guard haveCompatibleEnds(number, other), bothRun(number, other) else { continue }
                 let count = rule.rule.globs.count + rules[other].rule.globs.count
                 guard count <= Self.mostGlobs.ofPair else { continue }
                 globs += count
                 let shared = shared(rule.rule, rules[other].rule)
                 guard let glob = shared.first.flatMap({ rules[other].rule.glob(matching: $0) }) else { continue }
                 if let destination = removal.destination,
-                    arrive(shared, at: destination, of: rule.rule, rules[other].rule)
+                    mayMatchMoved(shared, at: destination, of: rule.rule, rules[other].rule)
                 {
                     continue
                 }
@@ -117,7 +112,7 @@ struct RemovalCheck {
     }
 
     /// Whether the rules have globs with compatible starts and endings; without them they share no path.
-    private func haveLikeEnds(_ one: Int, _ two: Int) -> Bool {
+    private func haveCompatibleEnds(_ one: Int, _ two: Int) -> Bool {
         starts[one].contains { start in starts[two].contains { $0.agrees(with: start) } }
             && (rules[one].rule.types.contains(.directory) || endings[one].canMeet(endings[two]))
     }
@@ -133,7 +128,7 @@ struct RemovalCheck {
     }
 
     /// Whether the other rule may match one of the files at its new location.
-    private func arrive(_ paths: [[UInt8]], at destination: Destination, of rule: Rule, _ other: Rule) -> Bool {
+    private func mayMatchMoved(_ paths: [[UInt8]], at destination: Destination, of rule: Rule, _ other: Rule) -> Bool {
         guard !other.events.isDisjoint(with: [.created, .moved]) else { return false }
         let words = PathWords(of: other.patterns)
         return paths.contains { path in

@@ -9,8 +9,8 @@ struct Destination {
     /// The path; a relative one is relative to the directory of the rules file.
     var template: Template
     var baseDirectory: PathBytes
-    /// The name of the handler.
-    var handler: String
+    /// The types of the files that the action writes; nil for those of the rule's files.
+    var types: Set<FileType>?
     /// Whether the handler is built in; built-in handlers skip a file that is already at its destination.
     var isBuiltIn: Bool
     /// Whether the action writes there only after a job has failed permanently.
@@ -119,7 +119,7 @@ extension ActionDecoder {
         case .text(let template) where schema.role == ParameterSchema.destination:
             return [
                 Destination(
-                    template: template, baseDirectory: directory, handler: handler.reference.name,
+                    template: template, baseDirectory: directory, types: handler.outputTypes,
                     isBuiltIn: handler.reference.location == nil, extensions: extensions, written: node.text ?? "",
                     range: mark(node), problems: problems)
             ]

@@ -98,7 +98,9 @@ struct DocumentationTests {
     /// A catalog that contains every handler that a rules file names.
     private struct OpenCatalog: HandlerCatalog {
         func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
-            .success(HandlerDescription(reference: HandlerReference(name: name), parameters: nil))
+            .success(
+                HandlerDescription(
+                    reference: HandlerReference(name: name), parameters: nil, removal: FakeCatalog.removals[name]))
         }
 
         func names(from directory: PathBytes) -> [String] { [] }

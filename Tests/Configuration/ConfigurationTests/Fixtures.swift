@@ -29,7 +29,7 @@ struct FakeCatalog: HandlerCatalog {
                     "on_conflict": ParameterSchema(
                         type: "string", enum: ["rename", "skip", "replace"], default: "rename"),
                 ], required: ["to"], additionalProperties: false),
-            events: [.created, .modified, .moved, .attributes]),
+            events: [.created, .modified, .moved, .attributes], outputTypes: nil, removal: removals["move"]),
         HandlerDescription(
             reference: HandlerReference(name: "thumbnail", location: "/plugins/thumbnail"),
             parameters: ParameterSchema(
@@ -49,6 +49,13 @@ struct FakeCatalog: HandlerCatalog {
         HandlerDescription(reference: HandlerReference(name: "files"), parameters: nil, types: [.file]),
         HandlerDescription(
             reference: HandlerReference(name: "cuts"), parameters: nil, events: [.truncated, .rootGone]),
+    ]
+
+    /// The handlers that remove the file, as the built-in ones of the same name do.
+    static let removals: [String: InputRemoval] = [
+        "delete": InputRemoval("deletes"), "trash": InputRemoval("moves to the trash"),
+        "move": InputRemoval("moves", to: .destination),
+        "rename": InputRemoval("renames", to: .name(parameter: "name")),
     ]
 
     /// A handler with a parameter for each keyword of a schema.
@@ -92,10 +99,11 @@ struct FakeCatalog: HandlerCatalog {
     func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
         if name == "keywords" { return .success(Self.keywords) }
         if name == "preview" { return .success(Self.preview) }
-        if ["delete", "rename", "trash"].contains(name) {
-            return .success(HandlerDescription(reference: HandlerReference(name: name), parameters: nil))
-        }
         if let handler = Self.handlers.first(where: { $0.reference.name == name }) { return .success(handler) }
+        if let removal = Self.removals[name] {
+            return .success(
+                HandlerDescription(reference: HandlerReference(name: name), parameters: nil, removal: removal))
+        }
         if name == "broken" {
             return .failure(
                 HandlerProblem(

@@ -15,18 +15,18 @@ package struct ArchiveHandler: Handler {
 
     package let summary = HandlerDescription(
         "archive",
-        [
-            "to": .string(
-                "The path of the archive. Missing directories are created. A relative path is resolved "
-                    + "from the directory of the rules file.",
-                example: "done/${name}.tar.gz", pattern: "[^/]$", role: ParameterSchema.destination),
-            "format": .choice(
-                ArchiveFormat.allCases.map(\.rawValue), "The format of the archive. Default: the extension of 'to'.",
-                example: "tar.gz"),
-            "name": .string(
-                "The file's path in the archive. Default: the path below the watched directory.", example: "${name}"),
-            "on_conflict": Conflict.schema, "allow": Jail.schema,
-        ], required: ["to"], types: [.file, .directory])
+        Destination.parameters(
+            to: .path(
+                "The path of the archive. Missing directories are created.", example: "done/${name}.tar.gz",
+                pattern: "[^/]$"),
+            [
+                "format": .choice(
+                    ArchiveFormat.allCases.map(\.rawValue),
+                    "The format of the archive. Default: the extension of 'to'.", example: "tar.gz"),
+                "name": .string(
+                    "The file's path in the archive. Default: the path below the watched directory.",
+                    example: "${name}"),
+            ]), required: ["to"], types: [.file, .directory])
 
     package func run(_ invocation: Invocation) -> Outcome { run([invocation])[0] }
 
@@ -111,7 +111,7 @@ package struct ArchiveHandler: Handler {
             within: location.limit)
         for source in sources { try writing.add(source.file, as: source.name) }
         try writing.finish()
-        for path in writing.leftOut {
+        for path in writing.omitted {
             first.log.warning(
                 "'\(path)' is not a file, directory or link, or is a mount point, and is not in the archive")
         }

@@ -20,7 +20,7 @@ final class ArchiveWriting {
     private(set) var files = 0
     private(set) var bytes: UInt64 = 0
     /// The entries that were omitted, because they are not a file, a directory or a link, or are mount points.
-    private(set) var leftOut: [PathBytes] = []
+    private(set) var omitted: [PathBytes] = []
 
     private static let changed = FileError(Outcome(.notReady, "it changed while it was packed", code: "changed"))
 
@@ -38,10 +38,7 @@ final class ArchiveWriting {
         guard let writer = cla_writer_open(descriptor, format.container, format.filter) else {
             throw FileError(ENOMEM, "cannot start an archive at '\(path)'")
         }
-        self.writer = writer
-        self.limit = limit
-        self.path = path
-        self.own = own
+        (self.writer, self.limit, self.path, self.own) = (writer, limit, path, own)
     }
 
     deinit { cla_writer_free(writer) }
@@ -73,7 +70,7 @@ final class ArchiveWriting {
         guard let seen = try directory.metadata(of: entry) else { throw Self.changed }
         if seen.identity == own { return }
         if seen.type == .other || mount.map({ seen.mount != $0 }) ?? false {
-            leftOut.append(path)
+            omitted.append(path)
             return
         }
         if seen.type == .symlink { return try addLink(entry, in: directory, seen, as: name) }

@@ -1,6 +1,5 @@
 package import ActionAPI
 import CAlightLinux
-import Glibc
 import PluginProtocol
 package import Rules
 import System
@@ -14,13 +13,11 @@ package struct ExtractHandler: FileHandler {
 
     package let summary = HandlerDescription(
         "extract",
-        [
-            "to": .string(
+        Destination.parameters(
+            to: .path(
                 "The directory to create, or with a slash at its end the directory in which to create one named "
-                    + "after the archive. A relative path is resolved from the directory of the rules file.",
-                example: "done/", role: ParameterSchema.destination),
-            "on_conflict": Conflict.schema, "limits": ExtractLimits.schema, "allow": Jail.schema,
-        ], required: ["to"], types: [.file])
+                    + "after the archive.", example: "done/"),
+            ["limits": ExtractLimits.schema]), required: ["to"], types: [.file])
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         if let problem = ArchiveFormat.problem { throw .failed(problem, code: "no-library") }
@@ -60,7 +57,7 @@ package struct ExtractHandler: FileHandler {
         let sealed = try staging.seal()
         guard let published = try staging.publish(to: &location) else { return location.skipped }
         location.directory.flush()
-        try location.note(published) { .unpacked($0, source: source.path, sealed: sealed) }
+        try location.record(published) { .unpacked($0, source: source.path, sealed: sealed) }
         let counted = extraction.count == 1 ? "1 entry" : "\(extraction.count) entries"
         return location.succeeded(published, values: values) { "\(counted) unpacked into \($0)" }
     }
@@ -71,9 +68,7 @@ package struct ExtractHandler: FileHandler {
         let isAgain = location.invocation.hasStartedBefore && location.conflict != .overwrite
         guard isAgain || location.conflict == .deduplicate else { return nil }
         return try location.firstName(numbered: [.rename, .deduplicate]) { (name, there) throws(FileError) in
-            guard there.type == .directory, case .success(let file) = location.directory.open(name, CAL_OPEN_READING)
-            else { return false }
-            let directory = DirectoryHandle(dup(file.descriptor), location.directory.path(of: name))
+            guard there.type == .directory, let directory = location.directory.openDirectory(name) else { return false }
             return try SameContent.holds(directory, staging.content, within: location.limit)
         }
     }

@@ -35,11 +35,8 @@ final class Extraction {
         of source: SourceFile, into directory: DirectoryHandle, _ limits: ExtractLimits, mask: UInt32,
         within limit: WorkLimit
     ) {
-        self.source = source
-        self.directory = directory
-        self.limits = limits
-        self.mask = mask
-        self.limit = limit
+        (self.source, self.directory, self.limits) = (source, directory, limits)
+        (self.mask, self.limit) = (mask, limit)
     }
 
     /// Unpacks all entries.

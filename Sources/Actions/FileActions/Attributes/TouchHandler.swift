@@ -13,10 +13,7 @@ package struct TouchHandler: FileHandler {
     package let summary = HandlerDescription(
         "touch",
         [
-            "path": .string(
-                "The path to use instead of the file's own. A relative path is resolved from the "
-                    + "directory of the rules file.",
-                example: "${path}.done", role: ParameterSchema.destination),
+            "path": .path("The path to use instead of the file's own.", example: "${path}.done"),
             "create": .flag(
                 "Whether an empty file and its parent directories are created if there is none.", default: false),
             "time": .string(

@@ -53,7 +53,7 @@ package struct ChecksumHandler: Handler {
         for change in lists.values {
             let update: Result<Bool, FileError>
             do throws(FileError) {
-                update = .success(try write(change, invocations[change.members[0]].limit))
+                update = .success(try Self.write(change.sums, to: change.list, invocations[change.members[0]].limit))
             } catch {
                 update = .failure(error)
             }
@@ -68,14 +68,16 @@ package struct ChecksumHandler: Handler {
         return outcomes
     }
 
-    /// Returns whether the list was written.
-    private func write(_ change: ListChange, _ limit: WorkLimit) throws(FileError) -> Bool {
-        switch try change.list.update(change.sums, isOver: { limit.isOver }) {
+    /// Returns whether the file was written.
+    private static func write(
+        _ sums: [ChecksumFile.Sum], to file: ChecksumFile, isAlone: Bool = false, _ limit: WorkLimit
+    ) throws(FileError) -> Bool {
+        switch try file.update(sums, isAlone: isAlone, isOver: { limit.isOver }) {
         case .written: return true
         case .same: return false
         case .waited:
-            if limit.stop.isRaised { throw FileError(.interrupted("stopped while waiting")) }
-            throw FileError(.timedOut("the directory of '\(change.list.path)' was locked until the timeout"))
+            if limit.stop.isRaised { throw FileError(.interrupted("stopped while waiting for the directory")) }
+            throw FileError(.timedOut("the directory of '\(file.path)' was locked until the timeout"))
         }
     }
 
@@ -111,10 +113,10 @@ package struct ChecksumHandler: Handler {
                 return (outcome, nil)
             }
             if let previous { outcome.message += ", replacing \(previous)" }
-            switch try sidecar.update([(source.name, sum)], isAlone: true, isOver: { limit.isOver }) {
-            case .written: outcome.outputs = [sidecar.path]
-            case .same: outcome.message += ", unchanged"
-            case .waited: throw FileError(.interrupted("stopped while waiting for the directory"))
+            if try Self.write([(source.name, sum)], to: sidecar, isAlone: true, limit) {
+                outcome.outputs = [sidecar.path]
+            } else {
+                outcome.message += ", unchanged"
             }
             return (outcome, nil)
         case "sums":

@@ -93,7 +93,7 @@ struct FileIndex {
         guard old != entry else { return false }
         if let old { lines.remove(at: position(of: old, at: path)) }
         entries[path] = entry
-        note(entry, at: path)
+        recordCopying(entry, at: path)
         if let entry { lines.insert(Line(path, entry), at: position(of: entry, at: path)) }
         return true
     }
@@ -102,13 +102,13 @@ struct FileIndex {
     mutating func add(_ found: [(path: PathBytes, entry: Entry)]) {
         for (path, entry) in found where entries.updateValue(entry, forKey: path) == nil {
             lines.append(Line(path, entry))
-            note(entry, at: path)
+            recordCopying(entry, at: path)
         }
         let order = order
         lines.sort { order.isBefore($0, $1.entry, $1.path) }
     }
 
-    private mutating func note(_ entry: Entry?, at path: PathBytes) {
+    private mutating func recordCopying(_ entry: Entry?, at path: PathBytes) {
         if entry?.isCopying == true { copying.insert(path) } else { copying.remove(path) }
     }
 

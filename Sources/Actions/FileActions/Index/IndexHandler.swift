@@ -18,10 +18,8 @@ package struct IndexHandler: Handler {
     package let summary = HandlerDescription(
         "index",
         [
-            "to": .string(
-                "The path of the list. Missing directories are created. A relative path is resolved "
-                    + "from the directory of the rules file.",
-                example: "list.json", pattern: "[^/]$", role: ParameterSchema.destination),
+            "to": .path(
+                "The path of the list. Missing directories are created.", example: "list.json", pattern: "[^/]$"),
             "sort": .choice(
                 FileIndex.Key.allCases.flatMap { [$0.rawValue, "-\($0.rawValue)"] },
                 "The sort key; a leading '-' sorts in descending order.", default: "name"),
@@ -52,7 +50,7 @@ package struct IndexHandler: Handler {
     }
 }
 
-/// The lists that are held in memory.
+/// The lists that are stored in memory.
 private final class IndexFiles: Sendable {
     struct Key: Hashable {
         var rule: String
@@ -65,15 +63,15 @@ private final class IndexFiles: Sendable {
     /// again.
     private static let most = 16
 
-    private let held = Mutex<[(key: Key, file: IndexFile)]>([])
+    private let stored = Mutex<[(key: Key, file: IndexFile)]>([])
 
     /// Returns the list for a key; the least recently used list is dropped if there are too many.
     func file(_ key: Key) -> IndexFile {
-        held.withLock { held in
-            let index = held.firstIndex { $0.key == key }
-            let file = index.map { held.remove(at: $0).file } ?? IndexFile(key.path)
-            held.append((key, file))
-            if held.count > Self.most { held.removeFirst() }
+        stored.withLock { stored in
+            let index = stored.firstIndex { $0.key == key }
+            let file = index.map { stored.remove(at: $0).file } ?? IndexFile(key.path)
+            stored.append((key, file))
+            if stored.count > Self.most { stored.removeFirst() }
             return file
         }
     }

@@ -26,10 +26,16 @@ enum Conflict: String, CaseIterable, Sendable {
 
 /// The destination that `to:` names.
 enum Destination {
-    static let schema = ParameterSchema.string(
-        "The new path, or with a slash at its end the directory to put the file into. Missing directories "
-            + "are created. A relative path is resolved from the directory of the rules file.",
-        example: "done/", role: ParameterSchema.destination)
+    static let schema = ParameterSchema.path(
+        "The new path, or with a slash at its end the directory to put the file into. Missing directories are created.",
+        example: "done/")
+
+    /// Returns the parameters of a handler that gives a file the path in `to`, and its other ones.
+    static func parameters(
+        to schema: ParameterSchema = schema, _ others: [String: ParameterSchema] = [:]
+    ) -> [String: ParameterSchema] {
+        others.merging(["to": schema, "on_conflict": Conflict.schema, "allow": Jail.schema]) { other, _ in other }
+    }
 
     /// Returns the path that `to` names.
     ///

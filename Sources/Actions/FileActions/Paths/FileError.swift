@@ -49,7 +49,7 @@ package struct FileError: Error {
     }
 
     /// Whether no descriptors were left; there may still be enough for one file when there are none for many.
-    var isOfCrowd: Bool { errno == EMFILE || errno == ENFILE }
+    var hasNoDescriptors: Bool { errno == EMFILE || errno == ENFILE }
 
     /// The outcome of the attempt: a full disk or a busy file may pass, an invalid path will not.
     ///

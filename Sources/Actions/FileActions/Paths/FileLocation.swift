@@ -77,7 +77,7 @@ struct FileLocation {
     }
 
     /// Records the change that left a file with this name, if it exists.
-    mutating func note(_ name: PathBytes, _ kind: (PathBytes) -> FileChange.Kind) throws(FileError) {
+    mutating func record(_ name: PathBytes, _ kind: (PathBytes) -> FileChange.Kind) throws(FileError) {
         guard let metadata = try directory.metadata(of: name) else { return }
         changes.append(FileChange(kind(directory.path(of: name)), left: FileMark(metadata)))
     }
@@ -192,7 +192,9 @@ struct FileLocation {
         FileError(error, "cannot rename to '\(directory.path(of: name))'")
     }
 
-    private var crowded: FileError { FileError(EEXIST, "there are \(Destination.mostNumbers) files like '\(path)'") }
+    private var tooManyNames: FileError {
+        FileError(EEXIST, "there are \(Destination.mostNumbers) files like '\(path)'")
+    }
 
     private func number(_ candidate: Candidate) throws(FileError) -> Ending {
         for number in 0..<Destination.mostNumbers {
@@ -206,7 +208,7 @@ struct FileLocation {
                 return .duplicate(name)
             }
         }
-        throw crowded
+        throw tooManyNames
     }
 
     private mutating func overwrite(_ candidate: Candidate) throws(FileError) -> Ending {
@@ -215,7 +217,7 @@ struct FileLocation {
         invocation.willWrite(path)
         let error = candidate.replace(name)
         guard error == 0 else { throw renameError(error, name) }
-        try note(name) { .overwritten($0) }
+        try record(name) { .overwritten($0) }
         return .placed(name)
     }
 
@@ -226,7 +228,7 @@ struct FileLocation {
             guard try put(candidate, numbered) else { continue }
             return .placed(number > 0 ? try exchange(numbered) : name)
         }
-        throw crowded
+        throw tooManyNames
     }
 
     /// Gives the new file its name, and the old one a number; returns the name that the new file has.
@@ -256,7 +258,7 @@ struct FileLocation {
 
     private mutating func recordRenamed(to old: PathBytes) throws(FileError) {
         let path = path
-        try note(old) { .moved(from: path, to: $0) }
+        try record(old) { .moved(from: path, to: $0) }
     }
 
     private mutating func trashExisting(_ candidate: Candidate) throws(FileError) -> Ending {

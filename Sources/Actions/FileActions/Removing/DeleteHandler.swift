@@ -13,7 +13,7 @@ package struct DeleteHandler: FileHandler {
         [
             "recursive": .flag(
                 "Whether a directory is deleted with its contents; otherwise only an empty one is.", default: false)
-        ], types: [.file, .directory, .symlink], traits: .removesInput)
+        ], types: [.file, .directory, .symlink], traits: .setsInputAside, removal: InputRemoval("deletes"))
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         let source = try SourceFile(invocation)

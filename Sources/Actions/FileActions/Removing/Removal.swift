@@ -25,7 +25,7 @@ enum Removal {
         var name: PathBytes
 
         /// Whether the file can still be opened; a stat alone could be answered from a cache of the file system.
-        var stands: Bool {
+        var exists: Bool {
             switch directory.open(name, CAL_OPEN_READING) {
             case .success: true
             case .failure(let error): error.errno != ENOENT && error.errno != ESTALE
@@ -50,7 +50,7 @@ enum Removal {
         let remove = remove ?? directory.unlink
         // A name that is too long for a temporary name could not be restored in full, so the file is checked in place.
         guard name.bytes.count <= TemporaryName.longestName else {
-            return try removeInLocation(name, in: directory, if: metadata, twin, remove)
+            return try removeInPlace(name, in: directory, if: metadata, twin, remove)
         }
         let taken = TemporaryName.taken(name)
         // The lock protects the renamed file from a cleanup; a directory can be locked, too.
@@ -64,13 +64,13 @@ enum Removal {
         guard let there = try directory.metadata(of: taken) else { return .gone }
         // The rename has changed only the time of the last status change.
         let isSame = isSame(there, metadata)
-        if isSame, twin?.stands ?? true {
+        if isSame, twin?.exists ?? true {
             let error = remove(taken)
             if error == 0 || error == ENOENT { return .removed }
-            try giveBack(taken, name, from: directory, to: directory)
+            try restore(taken, name, from: directory, to: directory)
             throw FileError(error, "cannot remove '\(directory.path(of: name))'")
         }
-        try giveBack(taken, name, from: directory, to: directory)
+        try restore(taken, name, from: directory, to: directory)
         return isSame ? .isTwin : .changed
     }
 
@@ -79,7 +79,7 @@ enum Removal {
         there.type == .directory ? there.identity == metadata.identity : there.hasSameContent(as: metadata)
     }
 
-    private static func removeInLocation(
+    private static func removeInPlace(
         _ name: PathBytes, in directory: DirectoryHandle, if metadata: Snapshot, _ twin: Twin?,
         _ remove: (PathBytes) -> Int32
     ) throws(FileError) -> Ending {
@@ -89,9 +89,9 @@ enum Removal {
             // A shorter name shows whether the other file vanishes with this name.
             let short = TemporaryName.taken("long")
             guard directory.rename(name, to: directory, short, CAL_RENAME_NEW) == 0 else { return .gone }
-            let stands = twin.stands
-            try giveBack(short, name, from: directory, to: directory)
-            guard stands else { return .isTwin }
+            let exists = twin.exists
+            try restore(short, name, from: directory, to: directory)
+            guard exists else { return .isTwin }
         }
         let error = remove(name)
         if error == 0 || error == ENOENT { return .removed }
@@ -100,7 +100,7 @@ enum Removal {
 
     /// Restores the name of a file that was renamed away, also from another directory, or gives it a numbered one if
     /// another file has the name.
-    static func giveBack(
+    static func restore(
         _ taken: PathBytes, _ name: PathBytes, from: DirectoryHandle, to directory: DirectoryHandle
     ) throws(FileError) {
         for number in 0..<Destination.mostNumbers {

@@ -84,7 +84,7 @@ package struct Trash: Sendable {
             }
             guard let there = try can.files.metadata(of: location), there.identity == metadata.identity else {
                 // Another process replaced the file before the rename.
-                try Removal.giveBack(location, name, from: can.files, to: directory)
+                try Removal.restore(location, name, from: can.files, to: directory)
                 can.info.unlink(info)
                 throw .changed
             }
@@ -123,10 +123,8 @@ package struct Trash: Sendable {
     private func sharedCan(in top: DirectoryHandle, _ user: String, recorded: [UInt8]) throws(FileError) -> Can? {
         let name: PathBytes = ".Trash"
         guard let there = try top.metadata(of: name), there.type == .directory, there.mode & UInt16(S_ISVTX) != 0,
-            case .success(let opened) = top.open(name, CAL_OPEN_DIRECTORY),
-            try opened.metadata().identity == there.identity
+            let shared = top.openDirectory(name), try shared.metadata(of: ".")?.identity == there.identity
         else { return nil }
-        let shared = DirectoryHandle(dup(opened.descriptor), top.path(of: name))
         return try can(in: shared, PathBytes(user), recorded: recorded)
     }
 

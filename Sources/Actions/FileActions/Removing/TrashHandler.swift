@@ -8,7 +8,8 @@ package struct TrashHandler: FileHandler {
 
     package init(trash: Trash) { self.trash = trash }
 
-    package let summary = HandlerDescription("trash", [:], traits: [.isBrief, .removesInput])
+    package let summary = HandlerDescription(
+        "trash", [:], traits: .isBrief, removal: InputRemoval("moves to the trash"))
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         let source = try SourceFile(invocation)

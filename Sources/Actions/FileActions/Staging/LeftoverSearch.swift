@@ -1,6 +1,4 @@
 import ActionAPI
-import CAlightLinux
-import Glibc
 package import Rules
 import System
 
@@ -14,15 +12,13 @@ package struct LeftoverSearch: Sendable {
     private static let mostDirectories = 4096
 
     private let directories: [PathBytes]
-    /// The handlers that rename a file away before they remove it.
-    private static let takers: Set<String> = ["move", "rename", "delete"]
 
     package init(_ rules: [Rule]) {
         var found: [PathBytes] = []
         for rule in rules {
             for action in rule.actions + rule.onFailure {
                 guard case .use(let handler, let with) = action.work, handler.location == nil else { continue }
-                if Self.takers.contains(handler.name) { found += rule.roots }
+                if action.traits.contains(.setsInputAside) { found += rule.roots }
                 guard case .object(let members) = with, case .text(let to)? = members["to"],
                     let head = to.literalHead(in: rule.baseDirectory)
                 else { continue }
@@ -50,10 +46,8 @@ package struct LeftoverSearch: Sendable {
             // Only a limited number of directories is open at the same time.
             guard open.count < Self.mostOpen, let names = try? directory.names() else { continue }
             for name in names where open.count < Self.mostOpen {
-                guard let metadata = try? directory.metadata(of: name), metadata.type == .directory,
-                    case .success(let file) = directory.open(name, CAL_OPEN_DIRECTORY)
-                else { continue }
-                open.append(DirectoryHandle(dup(file.descriptor), directory.path(of: name)))
+                guard let metadata = try? directory.metadata(of: name), metadata.type == .directory else { continue }
+                if let inner = directory.openDirectory(name) { open.append(inner) }
             }
         }
     }

@@ -34,7 +34,7 @@ enum Leftovers {
 
     private static func settle(_ name: PathBytes, _ kind: TemporaryName.Kind, _ directory: DirectoryHandle) {
         switch kind {
-        case .taken(let former): try? Removal.giveBack(name, former, from: directory, to: directory)
+        case .taken(let former): try? Removal.restore(name, former, from: directory, to: directory)
         case .staged:
             guard directory.unlink(name) == EISDIR else { return }
             _ = DirectoryRemoval.remove(name, in: directory) { false }

@@ -25,9 +25,7 @@ final class StagedDirectory {
         guard TemporaryName.lock(file.descriptor) else {
             throw FileError(EAGAIN, "cannot lock '\(directory.path(of: name))'")
         }
-        self.directory = directory
-        self.name = name
-        self.file = file
+        (self.directory, self.name, self.file) = (directory, name, file)
         var status = cal_stat()
         var mask: UInt32 = 0o022
         if mkdirat(file.descriptor, "mask", 0o777) == 0 {
@@ -75,7 +73,7 @@ final class StagedDirectory {
             let error = directory.rename(name, to: directory, location.name, CAL_RENAME_EXCHANGING)
             if error == 0 {
                 // The replaced file now has the hidden name, and is removed with it.
-                try location.note(location.name) { .overwritten($0) }
+                try location.record(location.name) { .overwritten($0) }
                 return location.name
             }
             guard error == ENOENT else { throw FileError(error, "cannot exchange '\(location.path)'") }

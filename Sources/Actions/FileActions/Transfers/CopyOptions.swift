@@ -19,23 +19,26 @@ struct CopyOptions {
 
     // Without defaults in the schema, since a dry run would show them in each line of an action.
 
-    static func keepSchema(default attributes: [Attribute]) -> ParameterSchema {
+    /// Returns the parameters of all handlers that copy, with the attributes that a copy preserves by default.
+    static func parameters(default attributes: [Attribute]) -> [String: ParameterSchema] {
         let words = attributes.map(\.rawValue).joined(separator: ", ")
-        return ParameterSchema(
-            type: "array", examples: [.array(attributes.map { .string($0.rawValue) })],
-            items: ParameterSchema(type: "string", enum: Attribute.allCases.map { .string($0.rawValue) }),
-            description:
-                "The metadata that a copy keeps: 'mode'; 'times', the modification and access times; 'xattrs', "
-                + "the 'user.*' attributes and the access control lists; 'owner', the user and group as far as "
-                + "permitted. Default: \(words)."
-        )
+        return [
+            "keep": ParameterSchema(
+                type: "array", examples: [.array(attributes.map { .string($0.rawValue) })],
+                items: ParameterSchema(type: "string", enum: Attribute.allCases.map { .string($0.rawValue) }),
+                description:
+                    "The metadata that a copy keeps: 'mode'; 'times', the modification and access times; 'xattrs', "
+                    + "the 'user.*' attributes and the access control lists; 'owner', the user and group as far as "
+                    + "permitted. Default: \(words)."
+            ),
+            "verify": .flag(
+                "Whether a copy is read again and compared with the original; otherwise only its size is."),
+        ]
     }
 
     /// The mode that a copy is created with; unless the mode of the source is preserved, it follows the umask.
     var firstMode: UInt32 { retained.contains(.mode) ? 0o600 : 0o666 }
 
-    static let verifySchema = ParameterSchema.flag(
-        "Whether a copy is read again and compared with the original; otherwise only its size is.")
     static let durableSchema = ParameterSchema.flag(
         "Whether a copy is flushed to disk before it gets its name, so that a power loss can't leave it "
             + "empty; 'false' doesn't wait for that.")
@@ -55,7 +58,7 @@ struct CopyOptions {
     ///
     /// The owner comes first, since changing it clears the set-user-id bit. Access lists come before the mode, which
     /// repeats their content in short form.
-    func keep(of source: OpenFile, _ metadata: Snapshot, on copy: Int32) throws(FileError) {
+    func copyAttributes(of source: OpenFile, _ metadata: Snapshot, on copy: Int32) throws(FileError) {
         let isOwners = retained.contains(.owner) && fchown(copy, metadata.uid, metadata.gid) == 0
         let hasAccess = retained.contains(.xattrs) ? try Self.copyAttributes(source.descriptor, copy) : false
         // With an access list, the bits of the group are the maximum for all entries of the list.

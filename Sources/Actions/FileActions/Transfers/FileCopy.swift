@@ -11,23 +11,9 @@ struct FileCopy {
     /// The source, opened for reading.
     let content: OpenFile
     let options: CopyOptions
-    /// Whether the copy is flushed.
+    /// Whether the copy is flushed here, and not by the caller or not at all.
     let isFlushed: Bool
     let limit: WorkLimit
-
-    /// - Parameters:
-    ///   - source: The file.
-    ///   - content: The file, opened for reading.
-    ///   - options: The options of the copy.
-    ///   - isFlushed: Whether a durable copy is flushed here, and not by the caller.
-    ///   - limit: The limit of the work.
-    init(_ source: SourceFile, _ content: OpenFile, _ options: CopyOptions, isFlushed: Bool, limit: WorkLimit) {
-        self.source = source
-        self.content = content
-        self.options = options
-        self.isFlushed = isFlushed && options.isDurable
-        self.limit = limit
-    }
 
     /// Copies the file, flushes the copy and verifies it; nothing is left of the copy if that fails.
     ///
@@ -36,7 +22,7 @@ struct FileCopy {
         let staged = try StagedFile(in: location.directory, for: location.name, mode: options.firstMode)
         try transfer(to: staged)
         guard try content.metadata().hasSameContent(as: source.metadata) else { throw .changed }
-        try options.keep(of: content, source.metadata, on: staged.descriptor)
+        try options.copyAttributes(of: content, source.metadata, on: staged.descriptor)
         var status = cal_stat()
         guard cal_stat_descriptor(staged.descriptor, &status) == 0, status.size == source.metadata.size else {
             throw .changed

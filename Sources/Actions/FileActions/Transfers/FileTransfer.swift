@@ -45,18 +45,18 @@ struct FileTransfer {
     let verb: Verb
     /// The options of the copy, if one is needed.
     let options: CopyOptions
+    /// The name that `rename` gives the file in its directory; nil for the destination that `to` names.
     private let newName: PathBytes?
     private let trash: Trash
 
     /// - Parameters:
     ///   - invocation: The invocation with the parameters of the transfer.
     ///   - verb: The kind of transfer.
-    ///   - newName: The name that the file gets in its directory; nil for the destination that `to` names.
     ///   - trash: The trash for files that `on_conflict: trash` replaces.
-    init(_ invocation: Invocation, _ verb: Verb, as newName: PathBytes? = nil, trash: Trash) {
+    init(_ invocation: Invocation, _ verb: Verb, trash: Trash) {
         self.invocation = invocation
         self.verb = verb
-        self.newName = newName
+        newName = verb == .renamed ? PathBytes(invocation.parameters["name"]?.bytes ?? []) : nil
         self.trash = trash
         var options = CopyOptions(invocation, default: verb.retained)
         // A move removes the source, so its copy is always flushed.
@@ -99,7 +99,13 @@ struct FileTransfer {
     /// - Returns: The outcome, or the copy to publish.
     /// - Throws: A ``FileError`` if the file can be neither renamed nor copied.
     func start(isFlushed: Bool) throws(FileError) -> Stage {
-        verb == .copied ? try startCopy(isFlushed: isFlushed) : try startMove(isFlushed: isFlushed)
+        if let name = newName,
+            name.bytes.isEmpty || name.bytes.contains(.slash) || name.bytes.contains(0) || name == "." || name == ".."
+        {
+            throw .failed(
+                "'\(name)' is not a file name; to put the file into another directory, use 'move'", code: "bad-name")
+        }
+        return verb == .copied ? try startCopy(isFlushed: isFlushed) : try startMove(isFlushed: isFlushed)
     }
 
     private func startCopy(isFlushed: Bool) throws(FileError) -> Stage {
@@ -162,8 +168,10 @@ struct FileTransfer {
     private func copy(
         _ source: SourceFile, _ content: OpenFile, to location: FileLocation, isFlushed: Bool
     ) throws(FileError) -> Copy {
-        let file = try FileCopy(source, content, options, isFlushed: isFlushed, limit: invocation.limit).run(
-            to: location)
+        let copying = FileCopy(
+            source: source, content: content, options: options, isFlushed: isFlushed && options.isDurable,
+            limit: invocation.limit)
+        let file = try copying.run(to: location)
         var copy = Copy(path: source.path, source: verb == .copied ? nil : source, location: location, file: file)
         if verb != .copied || location.conflict == .deduplicate {
             let opened = try OpenFile.reading(file)
@@ -206,10 +214,10 @@ struct FileTransfer {
         case .placed(let name):
             guard let there = try directory.metadata(of: name), there.identity == source.metadata.identity else {
                 // Another process put a different file there just before the rename; that file has not settled.
-                try Removal.giveBack(name, source.name, from: directory, to: source.directory)
+                try Removal.restore(name, source.name, from: directory, to: source.directory)
                 throw .changed
             }
-            try location.note(name) { .moved(from: source.path, to: $0) }
+            try location.record(name) { .moved(from: source.path, to: $0) }
             return succeeded(name, location)
         }
     }
@@ -235,7 +243,7 @@ struct FileTransfer {
         _ source: SourceFile, _ name: PathBytes, _ location: inout FileLocation
     ) throws(FileError) -> Outcome {
         try Self.remove(source, besides: name, in: location)
-        try location.note(name) { .removed(source.path, twin: $0) }
+        try location.record(name) { .removed(source.path, twin: $0) }
         return location.succeeded(name, code: "same-content") { "removed, because '\($0)' has the same content" }
     }
 
@@ -280,7 +288,7 @@ struct FileTransfer {
             return .over(copy.location.succeeded(name, code: "same-content") { "'\($0)' has the same content" })
         case .placed(let name):
             // Recorded now, since other processes may take the name before the source is removed.
-            try copy.location.note(name) { path in
+            try copy.location.record(name) { path in
                 source == nil ? .made(path, source: sourcePath) : .moved(from: sourcePath, to: path)
             }
             return .placed(copy, name)

@@ -15,15 +15,16 @@ package struct LinkHandler: FileHandler {
 
     package let summary = HandlerDescription(
         "link",
-        [
-            "to": Destination.schema, "on_conflict": Conflict.schema, "allow": Jail.schema,
+        Destination.parameters([
             "kind": .choice(
                 ["symbolic", "hard"], "The kind of link: symbolic, or hard, which is another name of the same file.",
                 default: "symbolic"),
             "relative": .flag(
                 "Whether the target of a symbolic link is relative to the link's directory, such as '../in/a'.",
                 default: false),
-        ], required: ["to"], traits: .isBrief)
+        ]),
+        // A hard link is a regular file, but symbolic links are far more common.
+        required: ["to"], traits: .isBrief, outputTypes: [.symlink])
 
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }
 
@@ -66,7 +67,7 @@ package struct LinkHandler: FileHandler {
             })
         do throws(FileError) {
             guard case .placed(let name) = try location.location(candidate) else { return location.skipped }
-            try location.note(name) { .made($0, source: source.path) }
+            try location.record(name) { .made($0, source: source.path) }
             return location.succeeded(name) { "linked at \($0)" }
         } catch {
             guard error.errno == EXDEV else { throw error }

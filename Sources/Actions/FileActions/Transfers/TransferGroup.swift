@@ -72,19 +72,19 @@ struct TransferGroup {
 
     /// Finishes the transfers of the files that were placed, after these are on the disk.
     private mutating func finish() {
-        var targets = DirectoryFlush()
+        var targets: [PathBytes: DirectoryHandle] = [:]
         for (index, stage) in stages.enumerated() {
             guard case .placed(let copy, _)? = stage, transfers[index].options.isDurable else { continue }
-            targets.add(copy.location.directory)
+            targets[copy.location.directory.path] = copy.location.directory
         }
-        targets.flush()
-        var sources = DirectoryFlush()
+        for directory in targets.values { directory.flush() }
+        var sources: [PathBytes: DirectoryHandle] = [:]
         for (index, stage) in stages.enumerated() {
             guard case .placed(let copy, let name)? = stage else { continue }
-            if let source = copy.source { sources.add(source.directory) }
+            if let source = copy.source { sources[source.directory.path] = source.directory }
             stages[index] = .over(Outcome.of { () throws(FileError) in try transfers[index].finish(copy, name) })
         }
-        sources.flush()
+        for directory in sources.values { directory.flush() }
     }
 
     /// Flushes the file system of a copy, unless that has been done.
@@ -99,16 +99,7 @@ struct TransferGroup {
         do throws(FileError) {
             return try work()
         } catch {
-            return error.isOfCrowd ? nil : .over(error.outcome)
+            return error.hasNoDescriptors ? nil : .over(error.outcome)
         }
     }
-}
-
-/// A set of directories that are each flushed once.
-private struct DirectoryFlush {
-    private var directories: [PathBytes: DirectoryHandle] = [:]
-
-    mutating func add(_ directory: DirectoryHandle) { directories[directory.path] = directory }
-
-    func flush() { for directory in directories.values { directory.flush() } }
 }

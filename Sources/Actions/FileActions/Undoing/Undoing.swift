@@ -79,7 +79,7 @@ package struct Undoing {
         }
         if let there = try target.metadata(of: former), !mark.fits(there) {
             // Another process replaced the file between the check and the move.
-            try Removal.giveBack(former, name, from: target, to: directory)
+            try Removal.restore(former, name, from: target, to: directory)
             throw Self.refusal("'\(to)' was replaced meanwhile")
         }
         target.flush()

@@ -18,9 +18,7 @@ final class UnpackedTree {
     private static let mostLevels = 64
 
     init(sealed: Timestamp, born: Int64, isDry: Bool) {
-        self.sealed = sealed
-        self.born = born
-        self.isDry = isDry
+        (self.sealed, self.born, self.isDry) = (sealed, born, isDry)
     }
 
     func remove(from directory: DirectoryHandle, depth: Int = 0) {

@@ -70,10 +70,11 @@ struct CommandContext {
         let trash = Trash(home: data.map { PathBytes("\($0)/Trash") })
         registry = HandlerRegistry(
             builtIn: [
-                LogHandler(), CopyHandler(trash: trash), MoveHandler(trash: trash), RenameHandler(trash: trash),
-                LinkHandler(trash: trash), TrashHandler(trash: trash), DeleteHandler(), TouchHandler(),
-                SetPermissionsHandler(), IndexHandler(), ArchiveHandler(trash: trash), ExtractHandler(trash: trash),
-                ChecksumHandler(), TagHandler(), WebhookHandler(),
+                LogHandler(), TransferHandler.copy(trash: trash), TransferHandler.move(trash: trash),
+                TransferHandler.rename(trash: trash), LinkHandler(trash: trash), TrashHandler(trash: trash),
+                DeleteHandler(), TouchHandler(), SetPermissionsHandler(), IndexHandler(),
+                ArchiveHandler(trash: trash), ExtractHandler(trash: trash), ChecksumHandler(), TagHandler(),
+                WebhookHandler(),
                 NotifyHandler(launcher: launcher, environment: environment, bus: Self.sessionBus(variables)),
             ], discovery: discovery, host: host)
         runner = ActionRunner(registry: registry, host: host)

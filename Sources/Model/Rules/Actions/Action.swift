@@ -15,6 +15,9 @@ package struct Action: Sendable, Hashable {
         case shell(String)
     }
 
+    /// The directories in which programs are searched, and the `PATH` of programs.
+    package static let searchPath = "/usr/local/bin:/usr/bin:/bin"
+
     package var work: Work
     package var location: SourcePosition
     /// The events that its handler accepts, with the narrower words of each; nil for all.
@@ -73,7 +76,7 @@ package struct Action: Sendable, Hashable {
     }
 }
 
-/// The properties of a handler that decide which of its actions run at a time.
+/// The properties of a handler that decide which of its actions run at a time, and what a killed one may leave.
 package struct HandlerTraits: OptionSet, Sendable, Hashable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -84,6 +87,27 @@ package struct HandlerTraits: OptionSet, Sendable, Hashable {
     package static let isBrief = HandlerTraits(rawValue: 1 << 1)
     /// The file is no longer at its path after a success.
     package static let removesInput = HandlerTraits(rawValue: 1 << 2)
+    /// It gives the file a temporary name before it removes it, so the file has that name after a kill.
+    package static let setsInputAside = HandlerTraits(rawValue: 1 << 3)
+}
+
+/// The way in which a handler removes the file from its path.
+package struct InputRemoval: Sendable {
+    /// The location of the file afterwards.
+    package enum Target: Sendable {
+        /// None, or one that no rule watches.
+        case unwatched
+        /// The first destination that the parameters specify.
+        case destination
+        /// The directory of the file, with the name in a parameter.
+        case name(parameter: String)
+    }
+
+    /// The verb for messages, such as `moves`.
+    package var verb: String
+    package var target: Target
+
+    package init(_ verb: String, to target: Target = .unwatched) { (self.verb, self.target) = (verb, target) }
 }
 
 /// A reference to a handler, stored in loaded rules and resolved by the dispatcher.
@@ -108,6 +132,10 @@ package struct HandlerDescription: Sendable {
     /// The events that it needs for its work.
     package var neededEvents: EventMask
     package var traits: HandlerTraits
+    /// The types of the files that it writes to its destinations; nil for the type of its input.
+    package var outputTypes: Set<FileType>?
+    /// The way in which it removes the file; nil if the file stays, or if that is unknown.
+    package var removal: InputRemoval?
 
     /// The events that it accepts, with the narrower words of each; nil for all.
     package var covered: EventMask? {
@@ -121,10 +149,12 @@ package struct HandlerDescription: Sendable {
 
     package init(
         reference: HandlerReference, parameters: ParameterSchema?, events: EventMask? = nil,
-        types: Set<FileType>? = nil, neededEvents: EventMask = [], traits: HandlerTraits = []
+        types: Set<FileType>? = nil, neededEvents: EventMask = [], traits: HandlerTraits = [],
+        outputTypes: Set<FileType>? = [.file], removal: InputRemoval? = nil
     ) {
         (self.reference, self.parameters, self.events, self.types) = (reference, parameters, events, types)
-        (self.neededEvents, self.traits) = (neededEvents, traits)
+        (self.neededEvents, self.outputTypes, self.removal) = (neededEvents, outputTypes, removal)
+        self.traits = removal == nil ? traits : traits.union(.removesInput)
     }
 }
 

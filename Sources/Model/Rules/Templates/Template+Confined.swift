@@ -8,6 +8,16 @@ extension Template {
         return directory.resolving(head).normalized
     }
 
+    /// Returns the directory named before the first placeholder; nil if the string starts with a path that depends on
+    /// the event.
+    package func literalHead(in directory: PathBytes) -> PathBytes? {
+        guard case .placeholder(let first)? = parts.first else { return literalDirectory(in: directory) ?? directory }
+        switch first {
+        case .path, .directory, .root, .from, .stepOutput: return nil
+        default: return directory
+        }
+    }
+
     /// Returns the expanded path for a sandbox; nil if a file name would make it wider.
     ///
     /// A group of a regular expression may be empty or `..`, and an extension may be empty: each would grant access to

@@ -32,7 +32,8 @@ struct BuiltInFileTests {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a"), "program")
             _ = tree.path("in/a").withCString { chmod($0, 0o6755) }
-            #expect(BuiltInRun(CopyHandler())(tree.path("in/a"), ["to": tree.path("out/a")]).ending == .succeeded)
+            #expect(
+                BuiltInRun(TransferHandler.copy())(tree.path("in/a"), ["to": tree.path("out/a")]).ending == .succeeded)
             let copy = try metadata(tree.path("out/a"))
             #expect(copy.mode == 0o755)
         }
@@ -53,7 +54,7 @@ struct BuiltInFileTests {
                     _ = root.appending(name).withCString { chmod($0, 0o4755) }
                 }
                 make("in/a")
-                let outcome = BuiltInRun(MoveHandler())(tree.path("in/a"), ["to": other.root.appending("a")])
+                let outcome = BuiltInRun(TransferHandler.move())(tree.path("in/a"), ["to": other.root.appending("a")])
                 #expect(outcome.ending == .succeeded)
                 let retained = try metadata(other.root.appending("a"))
                 #expect(retained.uid == 65534 && retained.gid == 65534 && retained.mode == 0o4755)
@@ -64,7 +65,7 @@ struct BuiltInFileTests {
                     _ = directory.withCString { chmod($0, 0o777) }
                 }
                 try #require(setegid(65533) == 0 && seteuid(65533) == 0)
-                let poor = BuiltInRun(MoveHandler())(tree.path("in/b"), ["to": other.root.appending("b")])
+                let poor = BuiltInRun(TransferHandler.move())(tree.path("in/b"), ["to": other.root.appending("b")])
                 try #require(seteuid(0) == 0)
                 #expect(poor.ending == .succeeded, "\(poor.message)")
                 let given = try metadata(other.root.appending("b"))
@@ -121,7 +122,7 @@ struct BuiltInFileTests {
             }
             ftruncate(descriptor, off_t((12 << 20) + 7))
             close(descriptor)
-            let outcome = BuiltInRun(CopyHandler())(source, ["to": target.path.appending("copy")])
+            let outcome = BuiltInRun(TransferHandler.copy())(source, ["to": target.path.appending("copy")])
             #expect(outcome.ending == .succeeded, "\(outcome.message)")
             #expect(TestFile.read(source) == TestFile.read(target.path.appending("copy")))
         }
@@ -135,10 +136,10 @@ struct BuiltInFileTests {
             for (name, goal) in [("link", tree.path("secret")), ("dangling", tree.path("nothing"))] {
                 TestFile.makeDirectory(tree.path("in"))
                 _ = goal.withCString { from in tree.path("in/\(name)").withCString { symlink(from, $0) } }
-                let copied = BuiltInRun(CopyHandler())(tree.path("in/\(name)"), ["to": tree.path("out/")])
+                let copied = BuiltInRun(TransferHandler.copy())(tree.path("in/\(name)"), ["to": tree.path("out/")])
                 #expect(copied.ending == .failed)
                 #expect(copied.code == "not-a-file")
-                let moved = BuiltInRun(MoveHandler())(tree.path("in/\(name)"), ["to": tree.path("out/")])
+                let moved = BuiltInRun(TransferHandler.move())(tree.path("in/\(name)"), ["to": tree.path("out/")])
                 #expect(moved.ending == .succeeded)
                 #expect(listing(tree.path("out")).contains("\(name) -> \(goal)"))
             }
@@ -152,7 +153,7 @@ struct BuiltInFileTests {
             TestFile.makeDirectory(what == "folder" ? source : source.parent)
             if what == "pipe" { _ = source.withCString { mkfifo($0, 0o644) } }
             if what == "socket" { _ = source.withCString { mknod($0, mode_t(S_IFSOCK) | 0o644, 0) } }
-            let outcome = BuiltInRun(CopyHandler())(source, ["to": tree.path("out/")])
+            let outcome = BuiltInRun(TransferHandler.copy())(source, ["to": tree.path("out/")])
             #expect(outcome.ending == .failed)
             #expect(outcome.code == "not-a-file", "\(outcome.message)")
             #expect(listing(tree.path("out")).isEmpty)
@@ -162,13 +163,13 @@ struct BuiltInFileTests {
     @Test func `a directory moves with its contents, but not to another file system`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/d/e/f"), "x")
-            let outcome = BuiltInRun(MoveHandler())(tree.path("in/d"), ["to": tree.path("out/")])
+            let outcome = BuiltInRun(TransferHandler.move())(tree.path("in/d"), ["to": tree.path("out/")])
             #expect(outcome.outputs == [tree.path("out/d")])
             #expect(listing(tree.root).filter { !$0.hasSuffix("/") } == ["out/d/e/f: x"])
-            let inside = BuiltInRun(MoveHandler())(tree.path("out/d"), ["to": tree.path("out/d/e/")])
+            let inside = BuiltInRun(TransferHandler.move())(tree.path("out/d"), ["to": tree.path("out/d/e/")])
             #expect(inside.ending == .failed)
             guard let target = Self.target(tree.root, true) else { return }
-            let across = BuiltInRun(MoveHandler())(
+            let across = BuiltInRun(TransferHandler.move())(
                 tree.path("out/d"), ["to": PathBytes(target.path.bytes + [.slash])])
             #expect(across.ending == .failed)
             #expect(across.code == "cross-device")
@@ -182,7 +183,7 @@ struct BuiltInFileTests {
             TestFile.write(tree.path("in/a"), "x")
             TestFile.makeDirectory(tree.path("out"))
             _ = tree.path("in/a").withCString { from in tree.path("out/a").withCString { link(from, $0) } }
-            let outcome = BuiltInRun(MoveHandler())(
+            let outcome = BuiltInRun(TransferHandler.move())(
                 tree.path("in/a"), ["to": tree.path("out/"), "on_conflict": "overwrite"])
             #expect(outcome.outputs == [tree.path("out/a")])
             #expect(listing(tree.root) == ["in/", "out/a: x"])
@@ -215,20 +216,20 @@ struct BuiltInFileTests {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a.txt"), "first")
             if isOccupied { TestFile.write(tree.path("out/a.txt"), "of somebody else") }
-            var run = BuiltInRun(MoveHandler())
+            var run = BuiltInRun(TransferHandler.move())
             run.snapshot = try metadata(tree.path("in/a.txt"))
             let templates = ["to": Template(literal: tree.path("out/").description)]
             var invocation = run.invocation(tree.path("in/a.txt"), templates: templates)
-            #expect(!MoveHandler().isDone(invocation))
-            let first = MoveHandler().run(invocation)
+            #expect(!TransferHandler.move().isDone(invocation))
+            let first = TransferHandler.move().run(invocation)
             #expect(first.ending == .succeeded)
             TestFile.write(tree.path("in/a.txt"), "a later one")
             let after = listing(tree.root)
-            #expect(!MoveHandler().isDone(invocation))
+            #expect(!TransferHandler.move().isDone(invocation))
             invocation.job.isInterrupted = true
             invocation.expectsSettled = expectsSettled
-            #expect(MoveHandler().isDone(invocation))
-            let second = MoveHandler().run(invocation)
+            #expect(TransferHandler.move().isDone(invocation))
+            let second = TransferHandler.move().run(invocation)
             #expect(second.ending == .succeeded && second.outputs == first.outputs, "\(second.message)")
             #expect(listing(tree.root) == after)
         }
@@ -237,14 +238,14 @@ struct BuiltInFileTests {
     @Test func `an interrupted rename is recognized by its file`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a.txt"), "first")
-            var run = BuiltInRun(RenameHandler())
+            var run = BuiltInRun(TransferHandler.rename())
             run.snapshot = try metadata(tree.path("in/a.txt"))
             var invocation = run.invocation(tree.path("in/a.txt"), templates: ["name": Template(literal: "b.txt")])
-            let first = RenameHandler().run(invocation)
+            let first = TransferHandler.rename().run(invocation)
             TestFile.write(tree.path("in/a.txt"), "a later one")
             invocation.job.isInterrupted = true
-            #expect(RenameHandler().isDone(invocation))
-            let second = RenameHandler().run(invocation)
+            #expect(TransferHandler.rename().isDone(invocation))
+            let second = TransferHandler.rename().run(invocation)
             #expect(second.ending == .succeeded && second.outputs == first.outputs, "\(second.message)")
             #expect(listing(tree.root) == ["in/a.txt: a later one", "in/b.txt: first"])
         }
@@ -259,7 +260,7 @@ struct BuiltInFileTests {
             for path in ["in/a.txt", "out/a.txt"] {
                 _ = tree.path(path).withCString { utimensat(AT_FDCWD, $0, &times, 0) }
             }
-            var run = BuiltInRun(CopyHandler())
+            var run = BuiltInRun(TransferHandler.copy())
             run.attempt = 2
             #expect(run(tree.path("in/a.txt"), ["to": tree.path("out/")]).outputs == [tree.path("out/a (1).txt")])
         }
@@ -318,7 +319,7 @@ struct BuiltInFileTests {
             let lost = Locked<[Int]>([])
             onThreads(2) { thread in
                 if thread == 1 {
-                    while !isOver.value { _ = BuiltInRun(MoveHandler())(source, ["to": out]) }
+                    while !isOver.value { _ = BuiltInRun(TransferHandler.move())(source, ["to": out]) }
                     return
                 }
                 for round in 0..<60 {
@@ -355,7 +356,7 @@ struct BuiltInFileTests {
         let partial = Locked<Set<String>>([])
         onThreads(2) { thread in
             if thread == 0 {
-                #expect(BuiltInRun(CopyHandler())(source, ["to": out.appending("a")]).ending == .succeeded)
+                #expect(BuiltInRun(TransferHandler.copy())(source, ["to": out.appending("a")]).ending == .succeeded)
                 isOver.change { $0 = true }
                 return
             }

@@ -16,7 +16,7 @@ struct BuiltInLocationTests {
         var takes: Bool { testDescription == "move" }
     }
 
-    static let kinds = [Kind(handler: CopyHandler()), Kind(handler: MoveHandler())]
+    static let kinds = [Kind(handler: TransferHandler.copy()), Kind(handler: TransferHandler.move())]
 
     struct Case: Sendable, CustomTestStringConvertible {
         var name: String
@@ -212,7 +212,7 @@ struct BuiltInLocationTests {
         let isCopy: Bool = kind.testDescription == "copy"
         await #expect(processExitsWith: .success) { [isCopy = isCopy as Bool] in
             try withTempTree { tree in
-                let handler: any Handler = isCopy ? CopyHandler() : MoveHandler()
+                let handler: any Handler = isCopy ? TransferHandler.copy() : TransferHandler.move()
                 TestFile.write(tree.path("in/a.txt"), "new")
                 TestFile.makeDirectory(tree.path("out"))
                 for directory in ["", "in"] { _ = tree.path(directory).withCString { chmod($0, 0o777) } }

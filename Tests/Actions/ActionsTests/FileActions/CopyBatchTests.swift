@@ -14,7 +14,7 @@ struct CopyBatchTests {
             for number in 0..<count where number != 7 { TestFile.write(tree.path("in/\(number)"), "new \(number)") }
             TestFile.write(tree.path("out/9"), "old")
             TestFile.makeDirectory(tree.path("in/11x"))
-            let run = BuiltInRun(CopyHandler())
+            let run = BuiltInRun(TransferHandler.copy())
             let invocations = (0..<count).map { number in
                 run.invocation(tree.path("in/\(number)"), templates: ["to": Template(literal: "\(tree.path("out"))/")])
             }
@@ -46,7 +46,7 @@ struct CopyBatchTests {
                 TestFile.write(other.root.appending("\(number)"), "new \(number)")
             }
             TestFile.write(tree.path("out/\(crowded)"), "old")
-            let run = BuiltInRun(MoveHandler())
+            let run = BuiltInRun(TransferHandler.move())
             var invocations = (0..<count).map { number in
                 run.invocation(
                     other.root.appending("\(number)"), templates: ["to": Template(literal: "\(tree.path("out"))/")])

@@ -49,7 +49,7 @@ struct FileErrorTests {
             guard let disk = Mounted(tree.path("disk")) else { return }
             TestFile.write(disk.path.appending("a"), "new")
             guard disk.makeReadOnly() else { return }
-            let outcome = BuiltInRun(MoveHandler())(disk.path.appending("a"), ["to": tree.path("out/")])
+            let outcome = BuiltInRun(TransferHandler.move())(disk.path.appending("a"), ["to": tree.path("out/")])
             #expect(outcome.ending == .failed, "\(outcome.message)")
             #expect(outcome.message == "cannot remove '\(disk.path)/a': Read-only file system")
             #expect(listing(tree.root) == ["disk/a: new", "out/"])

@@ -50,7 +50,7 @@ struct FileHandlerTests {
     ]
 
     @Test(arguments: copies)
-    func copy(_ example: FileCase) { example.play(CopyHandler()) }
+    func copy(_ example: FileCase) { example.play(TransferHandler.copy()) }
 
     static let moves = [
         FileCase(
@@ -74,7 +74,7 @@ struct FileHandlerTests {
     ]
 
     @Test(arguments: moves)
-    func move(_ example: FileCase) { example.play(MoveHandler()) }
+    func move(_ example: FileCase) { example.play(TransferHandler.move()) }
 
     // MARK: - Rename
 
@@ -108,7 +108,7 @@ struct FileHandlerTests {
     ]
 
     @Test(arguments: renames)
-    func rename(_ example: FileCase) { example.play(RenameHandler()) }
+    func rename(_ example: FileCase) { example.play(TransferHandler.rename()) }
 
     // MARK: - Link
 

@@ -29,7 +29,7 @@ struct InterruptedFileTests {
                 ],
                 in: tree.root, output: tree.path("holder"))
             try #require(Deadline.wait { holder.lines.contains("held") })
-            var run = BuiltInRun(CopyHandler())
+            var run = BuiltInRun(TransferHandler.copy())
             // An ordinary attempt does not search for leftovers.
             _ = run(tree.path("in/a.txt"), ["to": tree.path("out/first")])
             #expect(TestFile.exists(tree.path("out/\(Self.dead)")))
@@ -77,6 +77,23 @@ struct InterruptedFileTests {
         }
     }
 
+    @Test func `the watched directories of an action that removes files are searched at startup`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("in/\(Self.dead)"), "half")
+            TestFile.write(tree.path("in/a"), "a")
+            let location = SourcePosition(file: "r.yaml", line: 1, column: 1)
+            let handler = DeleteHandler().summary
+            let action = Action(
+                .use(handler.reference, with: .object([:])), location: location, traits: handler.traits)
+            let globs = (try? Glob(tree.path("in/*").bytes)).map { [$0] } ?? []
+            let rule = Rule(
+                name: "r", location: location, baseDirectory: tree.root, filter: PathFilter(globs: globs),
+                actions: [action])
+            LeftoverSearch([rule]).clear()
+            #expect(listing(tree.path("in")) == ["a: a"])
+        }
+    }
+
     @Test func `a move interrupted before its source was removed is finished, not started again`() {
         withTempTree { tree in
             guard let other = OtherFileSystem() else {
@@ -87,8 +104,8 @@ struct InterruptedFileTests {
                 let source = other.root.appending("a")
                 TestFile.write(source, "new \(conflict)")
                 let to = tree.path("out/\(conflict)/")
-                #expect(BuiltInRun(CopyHandler())(source, ["to": to]).ending == .succeeded)
-                var run = BuiltInRun(MoveHandler())
+                #expect(BuiltInRun(TransferHandler.copy())(source, ["to": to]).ending == .succeeded)
+                var run = BuiltInRun(TransferHandler.move())
                 run.isInterrupted = true
                 let outcome = run(source, ["to": to, "on_conflict": PathBytes(conflict)])
                 #expect(outcome.ending == .succeeded, "\(conflict): \(outcome.message)")

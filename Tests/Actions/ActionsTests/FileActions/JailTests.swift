@@ -80,7 +80,7 @@ struct JailTests {
             TestFile.write(tree.path("in/a.txt"), "new")
             TestFile.makeDirectory(tree.path("elsewhere"))
             _ = tree.path("in/done").withCString { symlink("../elsewhere", $0) }
-            let outcome = Self.run(MoveHandler(), tree.root, to: [.literal(Array("in/done/".utf8))])
+            let outcome = Self.run(TransferHandler.move(), tree.root, to: [.literal(Array("in/done/".utf8))])
             #expect(outcome.code == "outside", "\(outcome.message)")
             #expect(listing(tree.path("elsewhere")).isEmpty)
         }
@@ -95,7 +95,7 @@ struct JailTests {
             let parts: [Template.Part] = [
                 .literal(Array("out/".utf8)), .placeholder(.group(1)), .literal(Array("link/".utf8)),
             ]
-            let outcome = Self.run(CopyHandler(), tree.root, to: parts)
+            let outcome = Self.run(TransferHandler.copy(), tree.root, to: parts)
             #expect(outcome.ending == .succeeded, "\(outcome.message)")
             #expect(listing(tree.path("big/real")) == ["a.txt: new"])
         }
@@ -107,7 +107,8 @@ struct JailTests {
             TestFile.makeDirectory(tree.path("in"))
             _ = tree.path("in/sub").withCString { symlink("../elsewhere", $0) }
             let handlers: [any Handler] = [
-                MoveHandler(), CopyHandler(), DeleteHandler(), RenameHandler(), TouchHandler(), SetPermissionsHandler(),
+                TransferHandler.move(), TransferHandler.copy(), DeleteHandler(), TransferHandler.rename(),
+                TouchHandler(), SetPermissionsHandler(),
                 LinkHandler(), TrashHandler(trash: Trash(home: tree.path("trash"))),
             ]
             for handler in handlers {
@@ -125,13 +126,14 @@ struct JailTests {
     @Test func `a file other than the one that settled is not touched`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a"), "settled")
-            var run = BuiltInRun(MoveHandler())
+            var run = BuiltInRun(TransferHandler.move())
             run.snapshot = try metadata(tree.path("in/a"))
             run.expectsSettled = true
             TestFile.write(tree.path("in/b"), "another")
             _ = tree.path("in/b").withCString { from in tree.path("in/a").withCString { rename(from, $0) } }
             let handlers: [any Handler] = [
-                MoveHandler(), CopyHandler(), DeleteHandler(), RenameHandler(), TouchHandler(), SetPermissionsHandler(),
+                TransferHandler.move(), TransferHandler.copy(), DeleteHandler(), TransferHandler.rename(),
+                TouchHandler(), SetPermissionsHandler(),
                 LinkHandler(), TrashHandler(trash: Trash(home: tree.path("trash"))),
             ]
             for handler in handlers {

@@ -15,7 +15,7 @@ struct MoveGroupTests {
     private func published(
         _ path: PathBytes, to: PathBytes, _ conflict: String
     ) throws -> (FileTransfer, FileTransfer.Copy, PathBytes) {
-        let run = BuiltInRun(MoveHandler())
+        let run = BuiltInRun(TransferHandler.move())
         let invocation = run.invocation(
             path,
             templates: ["to": Template(literal: "\(to)"), "on_conflict": Template(literal: conflict)])
@@ -33,7 +33,7 @@ struct MoveGroupTests {
             let to = tree.path("out/")
             let directory = PathBytes("\(to)/")
             let (move, copy, name) = try published(other.root.appending("1/a"), to: directory, "deduplicate")
-            let twin = BuiltInRun(MoveHandler())(
+            let twin = BuiltInRun(TransferHandler.move())(
                 other.root.appending("2/a"), ["to": PathBytes("\(to)/"), "on_conflict": "deduplicate"])
             #expect(twin.code == "same-content")
             TestFile.write(other.root.appending("1/a"), "other")
@@ -63,7 +63,7 @@ struct MoveGroupTests {
             guard let other = OtherFileSystem() else { return }
             let names = (0..<6).map { "\($0)/x" }
             for name in names { TestFile.write(other.root.appending(name), "from \(name)") }
-            let run = BuiltInRun(MoveHandler())
+            let run = BuiltInRun(TransferHandler.move())
             let outcomes = run.handler.run(
                 names.map { name in
                     run.invocation(

@@ -56,7 +56,7 @@ struct PreservedAttributeTests {
             var times = [timespec(tv_sec: 5, tv_nsec: 0), timespec(tv_sec: 5, tv_nsec: 0)]
             _ = tree.path("in/a").withCString { utimensat(AT_FDCWD, $0, &times, 0) }
             _ = TestFile.setAttribute(tree.path("in/a"), "user.comment", [1])
-            var run = BuiltInRun(CopyHandler())
+            var run = BuiltInRun(TransferHandler.copy())
             run.further = ["keep": .array([]), "durable": .value(false)]
             #expect(run(tree.path("in/a"), ["to": tree.path("out/")]).ending == .succeeded)
             let copy = try metadata(tree.path("out/a"))

@@ -137,7 +137,8 @@ struct TrashTests {
             TestFile.write(tree.path("in/a"), "new")
             TestFile.write(tree.path("out/a"), "old")
             let trash = Self.trash(tree.path("Trash"))
-            let handler: any Handler = kind.takes ? MoveHandler(trash: trash) : CopyHandler(trash: trash)
+            let handler: any Handler =
+                kind.takes ? TransferHandler.move(trash: trash) : TransferHandler.copy(trash: trash)
             let outcome = BuiltInRun(handler)(tree.path("in/a"), ["to": tree.path("out/"), "on_conflict": "trash"])
             #expect(outcome.outputs == [tree.path("out/a")], "\(outcome.message)")
             #expect(listing(tree.path("out")) == ["a: new"])

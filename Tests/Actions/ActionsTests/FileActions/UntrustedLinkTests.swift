@@ -22,7 +22,8 @@ struct UntrustedLinkTests {
     }
 
     static let destinations = [
-        Kind(handler: CopyHandler(), parameters: ["to"]), Kind(handler: MoveHandler(), parameters: ["to"]),
+        Kind(handler: TransferHandler.copy(), parameters: ["to"]),
+        Kind(handler: TransferHandler.move(), parameters: ["to"]),
         Kind(handler: LinkHandler(), parameters: ["to"]),
         Kind(handler: ExtractHandler(trash: Trash(home: nil)), parameters: ["to"]),
         Kind(handler: ArchiveHandler(trash: Trash(home: nil)), parameters: ["to"], isFile: true),
@@ -93,7 +94,8 @@ struct UntrustedLinkTests {
 
     @Test(
         arguments: [
-            MoveHandler(), CopyHandler(), DeleteHandler(), RenameHandler(), TouchHandler(), SetPermissionsHandler(),
+            TransferHandler.move(), TransferHandler.copy(), DeleteHandler(), TransferHandler.rename(), TouchHandler(),
+            SetPermissionsHandler(),
             TagHandler(), LinkHandler(), ChecksumHandler(), TrashHandler(trash: Trash(home: nil)),
         ] as [any Handler])
     func `a root that is another user's link is refused`(_ handler: any Handler) {

@@ -19,7 +19,7 @@ struct EndedWorkTests {
         let trash = Trash(home: nil)
         let handler: any Handler =
             switch name {
-            case "copy": CopyHandler(trash: trash)
+            case "copy": TransferHandler.copy(trash: trash)
             case "archive": ArchiveHandler(trash: trash)
             case "extract": ExtractHandler(trash: trash)
             default: ChecksumHandler()
