@@ -21,7 +21,7 @@ extension ConfigurationDecoder {
                     Form("size", SchemaForm.size(atLeast: Configuration.leastRetentionSize)) {
                         $0.checked($1, ConfigurationValues.retentionSize)
                     }, standard: "256 MiB", into: \.retentionSize),
-            ], expected: "a duration or a mapping", standard: "30d"),
+            ], expected: "a duration or a mapping"),
         key(
             "listen", "The address and port of the control interface, in addition to its socket; false for none.",
             .orFalse(
@@ -100,7 +100,7 @@ extension ConfigurationDecoder {
     /// Creates a key with a mapping of keys, or with the value of the first of them alone.
     private static func group(
         _ name: String, _ description: String, _ keys: [ConfigurationKey], isAlone: Bool = true,
-        expected: String = "a mapping", standard: JSONValue? = nil, examples: [JSONValue] = []
+        expected: String = "a mapping", examples: [JSONValue] = []
     ) -> ConfigurationKey {
         let table = KeyTable(keys)
         let read = { @Sendable (decoder: ConfigurationDecoder, entry: YAMLNode.Entry, target: inout Configuration) in
@@ -116,7 +116,7 @@ extension ConfigurationDecoder {
         }
         return Key(
             name: name, description: description, noun: isAlone ? "\(keys[0].noun) or mapping" : "mapping",
-            standard: standard, examples: examples, isShared: true, form: schema, read: read)
+            standard: isAlone ? keys[0].standard : nil, examples: examples, isShared: true, form: schema, read: read)
     }
 }
 

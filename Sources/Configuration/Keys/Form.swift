@@ -1,4 +1,5 @@
 import JSON
+import Rules
 
 /// The form of a value: its reader, its JSON Schema and its name in the reference.
 struct Form<Reader: NodeReading, Value>: Sendable {
@@ -7,39 +8,42 @@ struct Form<Reader: NodeReading, Value>: Sendable {
     /// The name of the form in the reference, such as `duration` or `list of globs`.
     let noun: String
     let schema: @Sendable () -> JSONValue
+    /// Returns a default value as it is written; nil if it is not shown.
+    let json: @Sendable (Value) -> JSONValue?
     /// Reads a value; returns nil after it has reported a problem.
     let read: Read
 
-    init(_ noun: String, _ schema: @autoclosure @escaping @Sendable () -> JSONValue, read: @escaping Read) {
-        self.noun = noun
-        self.schema = schema
-        self.read = read
+    init(
+        _ noun: String, _ schema: @autoclosure @escaping @Sendable () -> JSONValue,
+        json: @escaping @Sendable (Value) -> JSONValue? = { _ in nil }, read: @escaping Read
+    ) {
+        (self.noun, self.schema, self.json, self.read) = (noun, schema, json, read)
     }
 }
 
 // MARK: - Single values
 
 extension Form where Value == Bool {
-    static var boolean: Form { Form("boolean", SchemaForm.boolean) { $0.bool($1) } }
+    static var boolean: Form { Form("boolean", SchemaForm.boolean, json: { .bool($0) }) { $0.bool($1) } }
 }
 
 extension Form where Value == Int {
     static func integer(_ range: ClosedRange<Int>) -> Form {
-        Form("number", SchemaForm.integer(range)) { $0.integer($1, in: range) }
+        Form("number", SchemaForm.integer(range), json: { .integer(Int64($0)) }) { $0.integer($1, in: range) }
     }
 
     /// A number of bytes in a range; `shown` is the range for messages.
     static func size(_ range: ClosedRange<Int>, shown: String) -> Form {
         let most = range.upperBound == .max ? nil : range.upperBound
-        return Form("size", SchemaForm.size(atLeast: range.lowerBound, atMost: most)) {
-            $0.size($1, in: range, shown: shown)
-        }
+        return Form(
+            "size", SchemaForm.size(atLeast: range.lowerBound, atMost: most), json: { .integer(Int64($0)) }
+        ) { $0.size($1, in: range, shown: shown) }
     }
 }
 
 extension Form where Value == Duration {
     static func duration(allowsZero: Bool = false, atLeast least: (Duration, String)? = nil) -> Form {
-        Form("duration", SchemaForm.duration(allowsZero: allowsZero)) {
+        Form("duration", SchemaForm.duration(allowsZero: allowsZero), json: { JSONValue($0) }) {
             $0.duration($1, allowsZero: allowsZero, atLeast: least)
         }
     }
@@ -47,19 +51,24 @@ extension Form where Value == Duration {
 
 extension Form where Value: RawRepresentable<String> & CaseIterable & SendableMetatype {
     /// One of the raw values of a type.
-    static func choice(_: Value.Type) -> Form {
+    static func choice(_: Value.Type, read: @escaping Read = { $0.choice($1) }) -> Form {
         let words = Value.allCases.map { "`\($0.rawValue)`" }
         return Form(
-            words.dropLast().joined(separator: ", ") + " or " + words[words.count - 1], SchemaForm.choice(Value.self)
-        ) { $0.choice($1) }
+            words.dropLast().joined(separator: ", ") + " or " + words[words.count - 1], SchemaForm.choice(Value.self),
+            json: { .string($0.rawValue) }, read: read)
     }
 }
 
-extension Form where Value == YAMLNode.Entry {
+extension Form where Value == Void {
     /// A value that is decoded later, since it depends on other keys.
     static func unread(_ noun: String, _ schema: @autoclosure @escaping @Sendable () -> JSONValue) -> Form {
-        Form(noun, schema()) { $1 }
+        Form(noun, schema()) { _, _ in nil }
     }
+}
+
+extension JSONValue {
+    /// Creates the form in which a rules file contains the duration.
+    init(_ duration: Duration) { self = duration == .zero ? 0 : .string(DurationText.shown(duration)) }
 }
 
 // MARK: - Mappings and switches
@@ -78,7 +87,7 @@ extension Form where Value: Sendable {
         _ keys: [Key<Reader, Value>], over initial: Value, expected: String = "a mapping", help: String? = nil,
         finish: @escaping @Sendable (Reader, YAMLNode.Entry, inout Value) -> Void = { _, _, _ in }
     ) -> Form {
-        let table = KeyTable(keys)
+        let table = KeyTable(keys, over: initial)
         return Form("mapping", SchemaForm.object(table.schemas, isNonEmpty: true)) { reader, entry in
             let errors = reader.problems.errorCount
             return reader.mapping(entry, expected, keys: table.names, help: help) { node in
@@ -108,7 +117,10 @@ extension Form where Value: Sendable {
                 keys, over: plain, expected: "true, false or a mapping", help: help, finish: finish)
         }
         let standard = mapping("write 'true', or a mapping with \(names)")
-        return Form("mapping, or `false`", SchemaForm.switched(KeyTable(keys).schemas)) { reader, entry in
+        return Form(
+            "mapping, or `false`", SchemaForm.switched(KeyTable(keys, over: plain).schemas),
+            json: { $0 == nil ? .bool(false) : nil }
+        ) { reader, entry in
             if entry.value.isOff { return .some(nil) }
             if entry.value.isPlain, entry.value.text == "true" { return .some(plain) }
             let form = reader.boolHelp(entry).map(mapping) ?? standard

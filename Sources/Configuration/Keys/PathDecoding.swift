@@ -14,8 +14,7 @@ extension RulePart {
     static var maximumPathLength: Int { 16_384 }
 
     /// Parses the globs of `path:`, one or a list.
-    func patterns(from entry: YAMLNode.Entry, matchesHidden: Bool, isCaseSensitive: Bool) -> [PathPattern] {
-        let options = Glob.Options(matchesHidden: matchesHidden, isCaseSensitive: isCaseSensitive)
+    func patterns(from entry: YAMLNode.Entry, options: Glob.Options) -> [PathPattern] {
         let nodes = entry.value.elements == nil ? [entry.value] : elements(entry, noun: "~/inbox/*.pdf") ?? []
         return nodes.compactMap { node in
             let range = node.isEmpty ? mark(entry) : mark(node)

@@ -6,10 +6,10 @@ import System
 struct DecodedRule {
     var rule: Rule
     var isEnabled: Bool
-    var formerly: [FormerName] = []
+    var allowsLoop: Bool
+    var formerly: [FormerName]
     /// The destinations of its actions, as far as they are declared.
-    var destinations: [Destination] = []
-    var allowsLoop = false
+    var destinations: [Destination]
     /// The first of its actions that removes the file from its path.
     var removal: Removal?
 }
@@ -100,40 +100,38 @@ struct RuleDecoder: RulePart {
             "put it under 'action:', as in 'action: { \($0): … }'"
         }
         var draft = RuleDraft(
-            Rule(name: "", location: source.location(at: node.range.lowerBound), baseDirectory: directory), node,
-            over: defaults)
+            entries: entries + defaults.filter { node.entry($0.name) == nil },
+            location: source.location(at: node.range.lowerBound), baseDirectory: directory)
         let usesBefore = captures.uses.count
         Self.keys.read(draft.entries, by: self, into: &draft)
-        draft.rule.name = name(draft.name, at: mark(node), number: number)
-        let patterns = required("path", draft.path, at: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf")
-            .map { self.patterns(from: $0, matchesHidden: draft.matchesHidden, isCaseSensitive: draft.isCaseSensitive) }
-        let steps = required("action", draft.action, at: node, help: "add 'action:', such as 'action: log'")
+        draft.rule.name = name(draft["name"], at: mark(node), number: number)
+        let patterns = required("path", of: draft, at: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf")
+            .map { self.patterns(from: $0, options: draft.globOptions) }
+        let steps = required("action", of: draft, at: node, help: "add 'action:', such as 'action: log'")
             .map { actions.steps(from: $0) }
         draft.steps = steps ?? []
-        let formerly = draft.formerly.map { self.formerly($0, name: draft.rule.name) } ?? []
+        let formerly = draft["formerly"].map { self.formerly($0, name: draft.rule.name) } ?? []
         draft.rule.formerly = formerly.map(\.name)
-        draft.rule.filter = draft.filter(patterns ?? [])
+        draft.completeFilter(patterns ?? [])
         let uses = captures.uses[usesBefore...]
         RuleChecks(decoder: self, draft: draft, patterns: patterns ?? [], captures: uses).run()
         guard problems.errorCount == errorsBefore, !hasOmission(node), patterns != nil, steps != nil else { return nil }
-        var decoded = DecodedRule(rule: draft.finished, isEnabled: draft.isEnabled, formerly: formerly)
-        decoded.destinations = draft.steps.flatMap(\.destinations)
+        var destinations = draft.steps.flatMap(\.destinations)
         for var destination in draft.onFailure.flatMap(\.destinations) {
             destination.isOfFailure = true
-            decoded.destinations.append(destination)
+            destinations.append(destination)
         }
-        decoded.allowsLoop = draft.allowsLoop
-        decoded.removal = draft.steps.lazy.compactMap(\.removal).first
-        return decoded
+        return DecodedRule(
+            rule: draft.finished, isEnabled: draft.isEnabled, allowsLoop: draft.allowsLoop, formerly: formerly,
+            destinations: destinations, removal: draft.steps.lazy.compactMap(\.removal).first)
     }
 
     private func hasOmission(_ node: YAMLNode) -> Bool {
         !omissions.isEmpty && node.range.contains(omissions[omissions.lastIndex(notAbove: node.range.upperBound - 1)])
     }
 
-    private func required(_ key: String, _ entry: YAMLNode.Entry?, at node: YAMLNode, help: String) -> YAMLNode.Entry? {
-        if entry == nil { problems.error("the rule has no '\(key)'", at: mark(node), help: help) }
-        return entry
+    private func required(_ key: String, of draft: RuleDraft, at node: YAMLNode, help: String) -> YAMLNode.Entry? {
+        draft[key] ?? reject("the rule has no '\(key)'", at: mark(node), help: help)
     }
 
     private func name(_ given: YAMLNode.Entry?, at location: Range<Int>, number: Int) -> String {

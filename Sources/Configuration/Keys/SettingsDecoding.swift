@@ -16,7 +16,7 @@ extension RuleDecoder {
         }
         let shared = entries.filter { Self.sharedKeys[$0.name] != nil }
         // Possibly no rule uses an invalid value; if a rule also reports it, it is the same finding.
-        var unused = RuleDraft(Rule(name: "", location: source.location(at: 0)), entry.value, over: [])
+        var unused = RuleDraft()
         Self.keys.read(shared, by: self, into: &unused)
         return shared
     }
