@@ -42,39 +42,45 @@ package struct Template: Sendable, Hashable {
     ///     set.
     /// - Throws: The first error, with its offset in the string.
     package init(_ text: String, environment: (String) -> String?) throws(TemplateError) {
-        var rest = Array(text.utf8)[...]
-        var parts: [Part] = []
-        var literal: [UInt8] = []
-        while let dollar = rest.firstIndex(of: UInt8(ascii: "$")) {
-            literal += rest[..<dollar]
-            rest = rest[dollar...]
-            if rest.starts(with: "$${".utf8) {
-                literal += "${".utf8
-                rest = rest.dropFirst(3)
-                continue
+        let scan = PlaceholderScan(text)
+        try self.init(scan) { token throws(TemplateError) in
+            if let placeholder = Placeholder(word: token.word) { return .placeholder(placeholder) }
+            guard let name = token.variable else {
+                throw .unknownPlaceholder(token.word, offset: token.range.lowerBound)
             }
-            guard rest.starts(with: "${".utf8) else {
-                literal += rest.prefix(1)
-                rest = rest.dropFirst()
-                continue
-            }
-            guard let end = rest.firstIndex(of: UInt8(ascii: "}")) else { throw .unclosed(offset: dollar) }
-            let word = String(decoding: rest[(dollar + 2)..<end], as: UTF8.self)
-            rest = rest[(end + 1)...]
-            if word.hasPrefix("env:") {
-                let name = String(word.dropFirst(4))
-                guard let value = environment(name) else { throw .unsetVariable(name, offset: dollar) }
-                literal += value.utf8
-                continue
-            }
-            guard let placeholder = Placeholder(word: word) else { throw .unknownPlaceholder(word, offset: dollar) }
-            if !literal.isEmpty { parts.append(.literal(literal)) }
-            literal = []
-            parts.append(.placeholder(placeholder))
+            guard let value = environment(name) else { throw .unsetVariable(name, offset: token.range.lowerBound) }
+            return .literal(Array(value.utf8))
         }
-        literal += rest
+        if let unclosed = scan.unclosed { throw .unclosed(offset: unclosed) }
+    }
+
+    /// Creates a template from the parts of a string; `$${` becomes a literal `${`.
+    ///
+    /// - Parameters:
+    ///   - scan: The string.
+    ///   - home: The directory that replaces a leading `~`.
+    ///   - part: Returns the value of a placeholder; nil leaves it out.
+    /// - Throws: The error of the closure.
+    package init<Failure: Error>(
+        _ scan: PlaceholderScan, home: [UInt8]? = nil, _ part: (PlaceholderToken) throws(Failure) -> Part?
+    ) throws(Failure) {
+        parts = home.map { [.literal($0)] } ?? []
+        var literal: [UInt8] = []
+        var start = home == nil ? 0 : 1
+        for token in scan.tokens {
+            literal += scan.bytes[start..<token.range.lowerBound].replacing("$${".utf8, with: "${".utf8)
+            start = token.range.upperBound
+            switch try part(token) {
+            case .literal(let value): literal += value
+            case .placeholder(let placeholder):
+                if !literal.isEmpty { parts.append(.literal(literal)) }
+                literal = []
+                parts.append(.placeholder(placeholder))
+            case nil: break
+            }
+        }
+        literal += scan.bytes[start...].replacing("$${".utf8, with: "${".utf8)
         if !literal.isEmpty { parts.append(.literal(literal)) }
-        self.parts = parts
     }
 
     /// Returns the bytes with each placeholder replaced by its value.
