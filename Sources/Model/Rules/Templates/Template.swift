@@ -64,8 +64,8 @@ package struct Template: Sendable, Hashable {
     package init<Failure: Error>(
         _ scan: PlaceholderScan, home: [UInt8]? = nil, _ part: (PlaceholderToken) throws(Failure) -> Part?
     ) throws(Failure) {
-        parts = home.map { [.literal($0)] } ?? []
-        var literal: [UInt8] = []
+        parts = []
+        var literal = home ?? []
         var start = home == nil ? 0 : 1
         for token in scan.tokens {
             literal += scan.bytes[start..<token.range.lowerBound].replacing("$${".utf8, with: "${".utf8)
