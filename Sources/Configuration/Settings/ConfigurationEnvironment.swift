@@ -10,8 +10,7 @@ package struct ConfigurationEnvironment {
     private let hostEnvironment: RuleLoader.Environment
 
     package init(_ variables: [String: String], hostEnvironment: RuleLoader.Environment) {
-        self.variables = variables
-        self.hostEnvironment = hostEnvironment
+        (self.variables, self.hostEnvironment) = (variables, hostEnvironment)
     }
 
     /// Reads the variables.

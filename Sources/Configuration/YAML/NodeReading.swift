@@ -45,9 +45,7 @@ extension NodeReading {
     ) -> Value? {
         do throws(Problem) {
             return try convert()
-        } catch {
-            return reject(error.message, at: range, help: error.remedy)
-        }
+        } catch { return reject(error.message, at: range, help: error.remedy) }
     }
 
     /// Reports unknown keys; for misplaced ones, the closure returns the help.

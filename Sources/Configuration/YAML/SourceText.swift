@@ -17,8 +17,7 @@ package struct SourceText: Sendable {
     private static let charactersPerCheckpoint = 32
 
     package init(file: String, bytes: [UInt8]) {
-        self.file = file
-        self.bytes = bytes
+        (self.file, self.bytes) = (file, bytes)
         var lineStarts = [0]
         var checkpoints = [0]
         var isASCII = true

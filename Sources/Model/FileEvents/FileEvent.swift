@@ -122,20 +122,10 @@ public struct FileEvent: Hashable, Sendable {
         sameAs: [PathBytes] = [], children: Int? = nil, tail: TailText? = nil, origin: EventOrigin = .live,
         time: Timestamp
     ) {
-        self.kind = kind
-        self.path = path
-        self.root = root
-        self.from = from
-        self.snapshot = snapshot
-        former = before.map(Box.init)
-        self.changed = changed
-        self.isReplaced = isReplaced
-        self.isByMove = isByMove
-        self.sameAs = sameAs
-        self.children = children
-        addition = tail.map(Box.init)
-        self.origin = origin
-        self.time = time
+        (self.kind, self.path, self.root, self.from, self.snapshot) = (kind, path, root, from, snapshot)
+        (self.changed, self.isReplaced, self.isByMove, self.sameAs) = (changed, isReplaced, isByMove, sameAs)
+        (self.children, self.origin, self.time) = (children, origin, time)
+        (former, addition) = (before.map(Box.init), tail.map(Box.init))
     }
 }
 
@@ -151,9 +141,6 @@ public struct TailText: Hashable, Sendable {
     public var remaining: UInt64
 
     public init(offset: UInt64, bytes: [UInt8], isReset: Bool = false, remaining: UInt64 = 0) {
-        self.offset = offset
-        self.bytes = bytes
-        self.isReset = isReset
-        self.remaining = remaining
+        (self.offset, self.bytes, self.isReset, self.remaining) = (offset, bytes, isReset, remaining)
     }
 }

@@ -18,10 +18,7 @@ package struct SettlePolicy: Sendable, Hashable {
         /// The number of samples that have to agree with the one before; at least 1.
         package var rounds: Int
 
-        package init(every: Duration = .seconds(1), rounds: Int = 2) {
-            self.every = every
-            self.rounds = rounds
-        }
+        package init(every: Duration = .seconds(1), rounds: Int = 2) { (self.every, self.rounds) = (every, rounds) }
     }
 
     /// The time for which nothing may happen to the path; zero for no delay.
@@ -43,14 +40,8 @@ package struct SettlePolicy: Sendable, Hashable {
         quiet: Duration? = nil, stable: Rounds? = nil, writers: Gate = .wait, locks: Gate = .ignore,
         partial: Gate = .wait, whenHeld: Duration? = nil, maximumWait: Duration? = nil, isTree: Bool = false
     ) {
-        self.quiet = quiet
-        self.stable = stable
-        self.writers = writers
-        self.locks = locks
-        self.partial = partial
-        self.whenHeld = whenHeld
-        self.maximumWait = maximumWait
-        self.isTree = isTree
+        (self.quiet, self.stable, self.writers, self.locks, self.partial) = (quiet, stable, writers, locks, partial)
+        (self.whenHeld, self.maximumWait, self.isTree) = (whenHeld, maximumWait, isTree)
     }
 
     /// The quiet time where the kernel reports every change.

@@ -11,10 +11,7 @@ package struct WritingProcess: Sendable, Hashable {
     package var uid: UInt32?
 
     package init(pid: Int32, name: PathBytes? = nil, executable: PathBytes? = nil, uid: UInt32? = nil) {
-        self.pid = pid
-        self.name = name
-        self.executable = executable
-        self.uid = uid
+        (self.pid, self.name, self.executable, self.uid) = (pid, name, executable, uid)
     }
 }
 

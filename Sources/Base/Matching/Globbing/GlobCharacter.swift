@@ -24,10 +24,7 @@ struct GlobCharacter {
         }
     }
 
-    private init(value: UInt32, length: Int) {
-        self.value = value
-        self.length = length
-    }
+    private init(value: UInt32, length: Int) { (self.value, self.length) = (value, length) }
 
     private init(multibyte bytes: Span<UInt8>, at position: Int, end: Int) {
         let first = bytes[position]
@@ -70,8 +67,7 @@ struct GlobClass: Sendable {
     private var ascii: (low: UInt64, high: UInt64) = (0, 0)
 
     init(_ ranges: [ClosedRange<UInt32>], isNegated: Bool, foldsCase: Bool = false) {
-        self.ranges = ranges
-        self.isNegated = isNegated
+        (self.ranges, self.isNegated) = (ranges, isNegated)
         for value in UInt32(0)..<128 {
             var isListed = ranges.contains { $0.contains(value) }
             if foldsCase, let other = Self.otherCase(value) {

@@ -19,8 +19,7 @@ struct GlobExpansion {
         }
         let absolute = lists.count { $0[0].kind == .slash }
         guard absolute == 0 || absolute == lists.count else {
-            throw errors.error(
-                at: 0, "is absolute in one alternative and relative in another", help: "write two globs")
+            throw errors.error(at: 0, "is absolute in one alternative and relative in another", help: "write two globs")
         }
         var alternatives: [[[GlobAtom]]] = []
         for list in lists { alternatives.append(try Self.components(of: list, errors: errors)) }

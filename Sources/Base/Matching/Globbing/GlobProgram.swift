@@ -100,10 +100,7 @@ private struct GlobTables {
     var classes: [GlobClass]
     let foldsExtension: Bool
 
-    init(classes: [GlobClass], foldsExtension: Bool) {
-        self.classes = classes
-        self.foldsExtension = foldsExtension
-    }
+    init(classes: [GlobClass], foldsExtension: Bool) { (self.classes, self.foldsExtension) = (classes, foldsExtension) }
 
     /// The number of directory levels below the root in the deepest alternative.
     var depth: Int? {

@@ -119,8 +119,7 @@ private final class Compiled: @unchecked Sendable {
             preconditionFailure("there is memory for a match context")
         }
         Self.set(limits, steps: RegularExpression.stepLimit)
-        self.code = code
-        self.limits = limits
+        (self.code, self.limits) = (code, limits)
         groupCount = Int(Self.number(PCRE2_INFO_CAPTURECOUNT, of: code))
         names = Self.names(of: code)
     }

@@ -119,9 +119,7 @@ package struct ParameterCheck {
         do throws(RegularExpressionError) {
             _ = try RegularExpression(pattern)
             return nil
-        } catch {
-            return error.message
-        }
+        } catch { return error.message }
     }
 
     private func arrayProblems(_ elements: [ParameterTemplate]) -> [ParameterProblem] {
