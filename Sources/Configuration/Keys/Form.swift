@@ -52,9 +52,10 @@ extension Form where Value == Duration {
 extension Form where Value: RawRepresentable<String> & CaseIterable & SendableMetatype {
     /// One of the raw values of a type.
     static func choice(_: Value.Type, read: @escaping Read = { $0.choice($1) }) -> Form {
-        let words = Value.allCases.map { "`\($0.rawValue)`" }
+        let words = Value.allCases.map(\.rawValue)
+        let quoted = words.map { "`\($0)`" }
         return Form(
-            words.dropLast().joined(separator: ", ") + " or " + words[words.count - 1], SchemaForm.choice(Value.self),
+            quoted.dropLast().joined(separator: ", ") + " or " + quoted[quoted.count - 1], SchemaForm.words(words),
             json: { .string($0.rawValue) }, read: read)
     }
 }
@@ -101,7 +102,7 @@ extension Form where Value: Sendable {
 
     /// `false` for none, or a value.
     static func orFalse<Wrapped>(_ form: Form<Reader, Wrapped>) -> Form where Value == Wrapped? {
-        Form("\(form.noun), or `false`", SchemaForm.orFalse(form.schema())) { reader, entry in
+        Form("\(form.noun), or `false`", ["anyOf": [["const": false], form.schema()]]) { reader, entry in
             entry.value.isOff ? .some(nil) : form.read(reader, entry).map { .some($0) }
         }
     }
@@ -118,7 +119,7 @@ extension Form where Value: Sendable {
         }
         let standard = mapping("write 'true', or a mapping with \(names)")
         return Form(
-            "mapping, or `false`", SchemaForm.switched(KeyTable(keys, over: plain).schemas),
+            "mapping, or `false`", ["anyOf": [SchemaForm.boolean, standard.schema()]],
             json: { $0 == nil ? .bool(false) : nil }
         ) { reader, entry in
             if entry.value.isOff { return .some(nil) }

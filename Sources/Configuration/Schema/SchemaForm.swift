@@ -24,11 +24,6 @@ enum SchemaForm {
         ["type": "integer", "minimum": .integer(Int64(range.lowerBound)), "maximum": .integer(Int64(range.upperBound))]
     }
 
-    /// One of the raw values of a type.
-    static func choice<Choice: RawRepresentable<String> & CaseIterable>(_: Choice.Type) -> JSONValue {
-        words(Choice.allCases.map(\.rawValue))
-    }
-
     static func words(_ words: [String]) -> JSONValue { ["enum": .array(words.map(JSONValue.string))] }
 
     /// A duration such as `1h30m`: each unit once, in descending order.
@@ -95,14 +90,6 @@ enum SchemaForm {
         if let description { object["description"] = .string(description) }
         return .object(object)
     }
-
-    /// `true`, `false` or a mapping with settings.
-    static func switched(_ members: [String: JSONValue]) -> JSONValue {
-        ["anyOf": [boolean, object(members, isNonEmpty: true)]]
-    }
-
-    /// `false`, or the form.
-    static func orFalse(_ form: JSONValue) -> JSONValue { ["anyOf": [["const": false], form]] }
 
     // MARK: - Programs
 

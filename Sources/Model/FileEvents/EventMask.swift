@@ -47,15 +47,12 @@ public struct EventMask: OptionSet, Hashable, Sendable {
     /// `created modified deleted moved attributes`.
     public static let differences: EventMask = [.created, .modified, .deleted, .moved, .attributes]
 
-    /// The words with their masks, in a fixed order.
-    private static let table: [(word: String, mask: EventMask)] = [
-        ("created", .created), ("modified", .modified), ("deleted", .deleted), ("moved", .moved),
-        ("attributes", .attributes), ("arriving", .arriving), ("extended", .extended), ("truncated", .truncated),
-        ("overwritten", .overwritten), ("attributes.mode", .mode), ("attributes.uid", .uid),
-        ("attributes.gid", .gid), ("attributes.nlink", .nlink), ("attributes.mtime", .mtime),
-        ("attributes.xattr", .xattr), ("scan_begin", .scanBegan), ("scan_end", .scanEnded), ("overflow", .overflow),
-        ("unmounted", .unmounted), ("root_gone", .rootGone), ("root_back", .rootBack), ("opened", .opened),
-        ("accessed", .accessed), ("closed", .closed),
+    /// The valid words in a rules file, one for each member above, in the order of their bits.
+    public static let words = [
+        "created", "modified", "deleted", "moved", "attributes", "arriving", "extended", "truncated", "overwritten",
+        "attributes.mode", "attributes.uid", "attributes.gid", "attributes.nlink", "attributes.mtime",
+        "attributes.xattr", "scan_begin", "scan_end", "overflow", "unmounted", "root_gone", "root_back", "opened",
+        "accessed", "closed",
     ]
 
     /// The inotify(7) names.
@@ -95,12 +92,13 @@ public struct EventMask: OptionSet, Hashable, Sendable {
     ///
     /// inotify(7) names are accepted: `IN_CLOSE_WRITE` and `IN_MOVED_TO` both mean "a file is complete".
     public init?(word: String) {
-        guard let entry = (Self.table + Self.inotifyTable).first(where: { $0.word == word }) else { return nil }
-        self = entry.mask
+        if let bit = Self.words.firstIndex(of: word) {
+            self.init(rawValue: 1 << UInt32(bit))
+        } else {
+            guard let entry = Self.inotifyTable.first(where: { $0.word == word }) else { return nil }
+            self = entry.mask
+        }
     }
-
-    /// The valid words in a rules file, for messages.
-    public static var words: [String] { table.map(\.word) }
 
     /// The valid inotify(7) names in a rules file, for messages.
     public static var inotifyWords: [String] { inotifyTable.map(\.word) }
