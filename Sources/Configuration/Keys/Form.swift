@@ -81,17 +81,18 @@ extension Form where Value: Sendable {
     ///   - keys: The known keys.
     ///   - initial: The value without any keys.
     ///   - expected: The expected type for messages.
-    ///   - help: The help for a value of another type; nil for the names of the keys.
+    ///   - help: Returns the help for a value of another type; nil for the names of the keys.
     ///   - finish: Checks keys against each other, if all of them were read without errors.
     /// - Returns: The form.
     static func mapping(
-        _ keys: [Key<Reader, Value>], over initial: Value, expected: String = "a mapping", help: String? = nil,
+        _ keys: [Key<Reader, Value>], over initial: Value, expected: String = "a mapping",
+        help: @escaping @Sendable (Reader, YAMLNode.Entry) -> String? = { _, _ in nil },
         finish: @escaping @Sendable (Reader, YAMLNode.Entry, inout Value) -> Void = { _, _, _ in }
     ) -> Form {
         let table = KeyTable(keys, over: initial)
         return Form("mapping", SchemaForm.object(table.schemas, isNonEmpty: true)) { reader, entry in
             let errors = reader.problems.errorCount
-            return reader.mapping(entry, expected, keys: table.names, help: help) { node in
+            return reader.mapping(entry, expected, keys: table.names, help: help(reader, entry)) { node in
                 var value = initial
                 table.read(node.entries ?? [], by: reader, into: &value)
                 if reader.problems.errorCount == errors { finish(reader, entry, &value) }
@@ -110,22 +111,20 @@ extension Form where Value: Sendable {
     /// `true` for the defaults, `false` for none, or a mapping with settings.
     static func switched<Wrapped: Sendable>(
         _ keys: [Key<Reader, Wrapped>], over plain: Wrapped,
+        help: @escaping @Sendable (YAMLNode.Entry) -> String? = { _ in nil },
         finish: @escaping @Sendable (Reader, YAMLNode.Entry, inout Wrapped) -> Void = { _, _, _ in }
     ) -> Form where Value == Wrapped? {
         let names = keys.map(\.name).joined(separator: ", ")
-        let mapping = { @Sendable (help: String) in
-            Form<Reader, Wrapped>.mapping(
-                keys, over: plain, expected: "true, false or a mapping", help: help, finish: finish)
-        }
-        let standard = mapping("write 'true', or a mapping with \(names)")
+        let mapping = Form<Reader, Wrapped>.mapping(
+            keys, over: plain, expected: "true, false or a mapping",
+            help: { help($1) ?? $0.boolHelp($1) ?? "write 'true', or a mapping with \(names)" }, finish: finish)
         return Form(
-            "mapping, or `false`", ["anyOf": [SchemaForm.boolean, standard.schema()]],
+            "mapping, or `false`", ["anyOf": [SchemaForm.boolean, mapping.schema()]],
             json: { $0 == nil ? .bool(false) : nil }
         ) { reader, entry in
             if entry.value.isOff { return .some(nil) }
             if entry.value.isPlain, entry.value.text == "true" { return .some(plain) }
-            let form = reader.boolHelp(entry).map(mapping) ?? standard
-            return form.read(reader, entry).map { .some($0) }
+            return mapping.read(reader, entry).map { .some($0) }
         }
     }
 }

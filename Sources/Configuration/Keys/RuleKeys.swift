@@ -151,10 +151,10 @@ extension RuleDecoder {
                     Key(
                         "max_wait", "The maximum time that the first file waits for others.", .duration(),
                         into: \.maximumWait),
-                ], over: Rule.Batch()
-            ) { decoder, entry, batch in
-                decoder.fit(&batch.wait, "wait", &batch.maximumWait, "max_wait", in: entry.value)
-            }, examples: [["files": 100, "wait": "5s"]], into: \.rule.batch),
+                ], over: Rule.Batch(),
+                finish: { decoder, entry, batch in
+                    decoder.fit(&batch.wait, "wait", &batch.maximumWait, "max_wait", in: entry.value)
+                }), examples: [["files": 100, "wait": "5s"]], into: \.rule.batch),
         Key("backend", "How the root is watched.", .choice(Backend.self) { $0.backend($1) }, into: \.rule.backend),
         Key(
             "poll", "The interval between two scans of a polled root.",
@@ -188,24 +188,20 @@ extension RuleDecoder {
             into: \.rule.cooldown),
     ]
 
-    private static let retryForm = {
-        let policy = Form<RuleDecoder, RetryPolicy?>.switched(
-            [
-                Key("attempts", "The maximum number of attempts.", .integer(1...1_000), into: \.attempts),
-                Key("delay", "The delay after the first attempt; it doubles each time.", .duration(), into: \.delay),
-                Key("max_delay", "The maximum delay.", .duration(), into: \.maximumDelay),
-                Key("on", "Which failures are retried.", .choice(RetryPolicy.Failures.self), into: \.on),
-            ], over: RetryPolicy()
-        ) { decoder, entry, policy in
-            decoder.fit(&policy.delay, "delay", &policy.maximumDelay, "max_delay", in: entry.value)
+    private static let retryForm = Form<RuleDecoder, RetryPolicy?>.switched(
+        [
+            Key("attempts", "The maximum number of attempts.", .integer(1...1_000), into: \.attempts),
+            Key("delay", "The delay after the first attempt; it doubles each time.", .duration(), into: \.delay),
+            Key("max_delay", "The maximum delay.", .duration(), into: \.maximumDelay),
+            Key("on", "Which failures are retried.", .choice(RetryPolicy.Failures.self), into: \.on),
+        ], over: RetryPolicy(),
+        help: { entry in
+            let number = entry.value.isPlain ? entry.value.text.flatMap { Int($0) } ?? 0 : 0
+            return number > 1 ? "write { attempts: \(number) }" : nil
         }
-        return Form<RuleDecoder, RetryPolicy?>(policy.noun, policy.schema()) { decoder, entry in
-            if entry.value.isPlain, let text = entry.value.text, let number = Int(text), number > 1 {
-                return decoder.mistyped(entry, "true, false or a mapping", help: "write { attempts: \(number) }")
-            }
-            return policy.read(decoder, entry)
-        }
-    }()
+    ) { decoder, entry, policy in
+        decoder.fit(&policy.delay, "delay", &policy.maximumDelay, "max_delay", in: entry.value)
+    }
 
     private static let aboutPrograms: [RuleKey] = [
         Key(
@@ -240,7 +236,7 @@ extension RuleDecoder {
             .orFalse(
                 .mapping(
                     limits, over: ResourceLimits(), expected: "a mapping or false",
-                    help: "write a mapping, such as { cpu: 30s, memory: 512 MiB }")),
+                    help: { _, _ in "write a mapping, such as { cpu: 30s, memory: 512 MiB }" })),
             examples: [["cpu": "30s", "memory": "512 MiB", "files": 256, "file_size": "1 GiB"]],
             into: \.rule.confinement.limits),
         Key(
@@ -252,7 +248,7 @@ extension RuleDecoder {
             .orFalse(
                 .mapping(
                     sandbox, over: Sandbox(), expected: "a mapping or false",
-                    help: "write a mapping, such as { write: [/srv/out], network: no }"
+                    help: { _, _ in "write a mapping, such as { write: [/srv/out], network: no }" }
                 ) { $0.programs.checkSandbox($2, $1) }), examples: [["write": ["/srv/out"], "network": "no"]],
             into: \.rule.confinement.sandbox),
     ]

@@ -69,14 +69,9 @@ final class GlobProgram: Sendable {
         let anchor: [UInt8] = expansion.isAbsolute ? [.slash] : []
         root = joined.isEmpty && !expansion.isAbsolute ? [.dot] : anchor + joined
         lead = joined.isEmpty ? anchor : root + [.slash]
-        depth = tables.depth
-        isAbsolute = expansion.isAbsolute
-        matchesHidden = options.matchesHidden
-        alternatives = tables.alternatives
-        components = tables.components
-        tokens = tables.tokens
-        bytes = tables.bytes
-        classes = tables.classes
+        (isAbsolute, matchesHidden) = (expansion.isAbsolute, options.matchesHidden)
+        (alternatives, components, tokens) = (tables.alternatives, tables.components, tables.tokens)
+        (bytes, classes, depth) = (tables.bytes, tables.classes, tables.depth)
     }
 
     /// Returns the bytes of a literal; nil for another token.
