@@ -105,28 +105,26 @@ public struct EventMask: OptionSet, Hashable, Sendable {
 
     /// Whether the mask contains an event of this kind with these changes.
     public func takes(_ kind: EventKind, changed: [String] = []) -> Bool {
-        if contains(EventMask(kind)) { return true }
-        let narrow: EventMask
-        switch kind {
-        case .modified: narrow = [.extended, .truncated, .overwritten]
-        case .attributes: narrow = [.mode, .uid, .gid, .nlink, .mtime, .xattr]
-        default: return false
-        }
+        let whole = EventMask(kind)
+        if contains(whole) { return true }
+        let narrow = Self.events(of: kind).subtracting(whole)
+        guard !isDisjoint(with: narrow) else { return false }
         return changed.contains { word in
             let name = word.hasPrefix("xattr:") ? "xattr" : word
             let mask = EventMask(word: kind == .attributes ? "attributes.\(name)" : name) ?? []
-            return !mask.isEmpty && !isDisjoint(with: mask.intersection(narrow))
+            return !isDisjoint(with: mask.intersection(narrow))
         }
     }
 
     /// The kinds with at least one event in the mask, in a fixed order.
-    public var kinds: [EventKind] {
-        EventKind.allCases.filter { kind in
-            switch kind {
-            case .modified: !isDisjoint(with: .content)
-            case .attributes: !isDisjoint(with: .anyAttribute)
-            default: contains(EventMask(kind))
-            }
+    public var kinds: [EventKind] { EventKind.allCases.filter { !isDisjoint(with: Self.events(of: $0)) } }
+
+    /// The whole kind and its narrower events.
+    private static func events(of kind: EventKind) -> EventMask {
+        switch kind {
+        case .modified: .content
+        case .attributes: .anyAttribute
+        default: EventMask(kind)
         }
     }
 }

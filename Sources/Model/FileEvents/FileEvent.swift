@@ -44,18 +44,13 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
     case closed
 
     /// Whether the event is about the watching of a root, not about a path in it.
-    public var isLifecycle: Bool {
-        switch self {
-        case .scanBegan, .scanEnded, .overflow, .unmounted, .rootGone, .rootBack: true
-        default: false
-        }
-    }
+    public var isLifecycle: Bool { EventMask.lifecycle.contains(EventMask(self)) }
 
     /// Whether the event passes on the report of the kernel, without checking the disk.
-    public var isRaw: Bool { self == .opened || self == .accessed || self == .closed }
+    public var isRaw: Bool { EventMask.raw.contains(EventMask(self)) }
 
     /// Whether the event reports a difference between the disk and what the action last received.
-    package var isDifference: Bool { EventMask.differences.takes(self) }
+    package var isDifference: Bool { EventMask.differences.contains(EventMask(self)) }
 }
 
 /// The reason why Alight checked the path.

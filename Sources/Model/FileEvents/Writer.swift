@@ -23,10 +23,7 @@ package enum Writer: Sendable, Hashable {
     case unknown(UnknownWriter)
 
     /// The process, if it is known.
-    package var process: WritingProcess? {
-        guard case .process(let process) = self else { return nil }
-        return process
-    }
+    package var process: WritingProcess? { if case .process(let process) = self { process } else { nil } }
 }
 
 /// The reason why a writer is unknown.

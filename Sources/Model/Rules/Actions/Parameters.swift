@@ -104,8 +104,7 @@ package indirect enum Parameter: Sendable, Hashable {
 
     /// The member with that name, if this is an object.
     package subscript(name: String) -> Parameter? {
-        guard case .object(let members) = self else { return nil }
-        return members[name]
+        if case .object(let members) = self { members[name] } else { nil }
     }
 
     /// Returns the parameters with each destination completed to the path of a file with an extension of the schema.
@@ -128,10 +127,7 @@ package indirect enum Parameter: Sendable, Hashable {
     }
 
     /// The bytes, if this is a string.
-    package var bytes: [UInt8]? {
-        guard case .text(let bytes) = self else { return nil }
-        return bytes
-    }
+    package var bytes: [UInt8]? { if case .text(let bytes) = self { bytes } else { nil } }
 
     /// The value in a request: a string that is not UTF-8 becomes `{"base64": …}`, like paths in responses.
     package var json: JSONValue {

@@ -8,6 +8,8 @@ package struct Template: Sendable, Hashable {
     package enum Part: Sendable, Hashable {
         case literal([UInt8])
         case placeholder(Placeholder)
+
+        package var literal: [UInt8]? { if case .literal(let bytes) = self { bytes } else { nil } }
     }
 
     package var parts: [Part]
@@ -19,19 +21,12 @@ package struct Template: Sendable, Hashable {
 
     /// The string if it contains no placeholder; nil otherwise.
     package var literal: [UInt8]? {
-        var bytes: [UInt8] = []
-        for part in parts {
-            guard case .literal(let literal) = part else { return nil }
-            bytes += literal
-        }
-        return bytes
+        let literals = parts.compactMap(\.literal)
+        return literals.count == parts.count ? Array(literals.joined()) : nil
     }
 
     package var placeholders: [Placeholder] {
-        parts.compactMap { part in
-            guard case .placeholder(let placeholder) = part else { return nil }
-            return placeholder
-        }
+        parts.compactMap { if case .placeholder(let placeholder) = $0 { placeholder } else { nil } }
     }
 
     /// Parses a string.
@@ -130,7 +125,7 @@ extension Template {
 
     /// Returns the literal directory before the first placeholder; nil if the template starts with a placeholder.
     package func literalDirectory(in directory: PathBytes) -> PathBytes? {
-        guard case .literal(let start)? = parts.first else { return nil }
+        guard let start = parts.first?.literal else { return nil }
         let head = start.lastIndex(of: .slash).map { start[...$0] } ?? []
         return directory.resolving(head).normalized
     }
