@@ -143,12 +143,12 @@ enum SchemaForm {
         guard schema.type == "string" else { return .object(members) }
         // A string with a placeholder has no value yet that could be checked.
         let free: JSONValue = ["type": "string", "pattern": .string(#"\$\{"#)]
-        let notes = members.filter { ["title", "description", "default", "examples"].contains($0.key) }
-        let checks = members.filter { notes[$0.key] == nil }
+        let annotations = members.filter { ["title", "description", "default", "examples"].contains($0.key) }
+        let checks = members.filter { annotations[$0.key] == nil }
         let string: [String: JSONValue] = [
             "anyOf": [.object(checks), free], "type": "string", "allOf": [["pattern": .string(templatePattern)]],
         ]
-        return .object(string.merging(notes) { $1 })
+        return .object(string.merging(annotations) { $1 })
     }
 
     private static func number(_ value: Double) -> JSONValue {

@@ -70,8 +70,9 @@ struct GlobClass: Sendable {
         (self.ranges, self.isNegated) = (ranges, isNegated)
         for value in UInt32(0)..<128 {
             var isListed = ranges.contains { $0.contains(value) }
-            if foldsCase, let other = Self.otherCase(value) {
-                isListed = isListed || ranges.contains { $0.contains(other) }
+            if foldsCase, (0x61...0x7A).contains(value | 0x20) {
+                // A letter in its other case.
+                isListed = isListed || ranges.contains { $0.contains(value ^ 0x20) }
             }
             guard isListed != isNegated else { continue }
             if value < 64 { ascii.low |= 1 << UInt64(value) } else { ascii.high |= 1 << UInt64(value - 64) }
@@ -90,13 +91,6 @@ struct GlobClass: Sendable {
 
     /// The characters at which it starts or stops matching.
     var bounds: [UInt32] { ranges.flatMap { [$0.lowerBound, $0.upperBound, $0.upperBound + 1] } }
-
-    private static func otherCase(_ value: UInt32) -> UInt32? {
-        switch value {
-        case 0x41...0x5A, 0x61...0x7A: value ^ 0x20
-        default: nil
-        }
-    }
 
     /// The names that may appear between `[:` and `:]`, for ASCII as in the C locale.
     static let names: [(name: String, ranges: [ClosedRange<UInt32>])] = [

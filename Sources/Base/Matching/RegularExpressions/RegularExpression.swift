@@ -34,9 +34,9 @@ package final class RegularExpression: Sendable, Hashable {
     /// The pattern as it was written.
     package let pattern: String
     /// The number of numbered groups.
-    package let groupCount: Int
+    package var groupCount: Int { text.groupCount }
     /// The names of groups, with the numbers that each refers to.
-    package let names: [String: [Int]]
+    package var names: [String: [Int]] { text.names }
     /// The maximum number of steps of a search per start position in the name.
     ///
     /// This is enough for two adjacent `.*` on the longest name, which has 255 bytes. PCRE2 counts separately for each
@@ -65,8 +65,6 @@ package final class RegularExpression: Sendable, Hashable {
         }
         text = try Compiled(pattern, options: PCRE2_UTF | PCRE2_MATCH_INVALID_UTF)
         bytes = try? Compiled(pattern, options: 0)
-        groupCount = text.groupCount
-        names = text.names
     }
 
     /// Searches for the pattern in a name.
