@@ -39,8 +39,7 @@ extension NodeReading {
 
     /// Reads a mapping of a few keys.
     func mapping<Value>(
-        _ entry: YAMLNode.Entry, _ noun: String = "a mapping", keys: [String], help: String? = nil,
-        _ read: (YAMLNode) -> Value?
+        _ entry: YAMLNode.Entry, _ noun: String, keys: [String], help: String? = nil, _ read: (YAMLNode) -> Value?
     ) -> Value? {
         let list = "write a mapping with \(keys.joined(separator: ", "))"
         guard let entries = entries(of: entry.value) else { return mistyped(entry, noun, help: help ?? list) }
