@@ -1,4 +1,5 @@
 package import Rules
+import System
 
 /// The text of a YAML file: valid UTF-8, with line and column positions.
 ///
@@ -116,12 +117,6 @@ package struct SourceText: Sendable {
 extension [Int] {
     /// Returns the last index of a sorted array whose element is not above the limit; 0 if all are.
     func lastIndex(notAbove limit: Int) -> Int {
-        var low = 0
-        var high = count - 1
-        while low < high {
-            let middle = (low + high + 1) / 2
-            if self[middle] <= limit { low = middle } else { high = middle - 1 }
-        }
-        return low
+        Swift.max(0, indices.bisected { self[$0] > limit } - 1)
     }
 }
