@@ -105,10 +105,8 @@ extension ConfigurationDecoder {
         let table = KeyTable(keys)
         let read = { @Sendable (decoder: ConfigurationDecoder, entry: YAMLNode.Entry, target: inout Configuration) in
             if isAlone, entry.value.entries == nil { return keys[0].read(decoder, entry, &target) }
-            _ = decoder.mapping(entry, expected, keys: table.names) { node in
-                table.read(node.entries ?? [], by: decoder, into: &target)
-                return true
-            }
+            guard let entries = decoder.mapping(entry, expected, keys: table.names) else { return }
+            table.read(entries, by: decoder, into: &target)
         }
         let schema = { @Sendable () -> JSONValue in
             let mapping = SchemaForm.object(table.schemas, isNonEmpty: true)

@@ -92,12 +92,12 @@ extension Form where Value: Sendable {
         let table = KeyTable(keys, over: initial)
         return Form("mapping", SchemaForm.object(table.schemas, isNonEmpty: true)) { reader, entry in
             let errors = reader.problems.errorCount
-            return reader.mapping(entry, expected, keys: table.names, help: help(reader, entry)) { node in
-                var value = initial
-                table.read(node.entries ?? [], by: reader, into: &value)
-                if reader.problems.errorCount == errors { finish(reader, entry, &value) }
-                return value
-            }
+            let help = help(reader, entry)
+            guard let entries = reader.mapping(entry, expected, keys: table.names, help: help) else { return nil }
+            var value = initial
+            table.read(entries, by: reader, into: &value)
+            if reader.problems.errorCount == errors { finish(reader, entry, &value) }
+            return value
         }
     }
 
