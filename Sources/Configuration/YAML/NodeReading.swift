@@ -63,7 +63,7 @@ extension NodeReading {
     }
 
     /// Returns the nearest candidate; all of them if none is near or there are few, and none if there are very many.
-    func spellingHelp(for word: String, candidates: [String], noun: String, except present: [String] = []) -> String? {
+    func spellingHelp(for word: String, candidates: [String], noun: String, except present: [String]) -> String? {
         if candidates.count > 8, let near = Spelling.nearest(to: word, in: candidates, except: present) {
             return "write '\(near)'"
         }
