@@ -103,14 +103,8 @@ private final class Compiled: @unchecked Sendable {
         var error: Int32 = 0
         var offset = 0
         let bytes = Array(pattern.utf8)
-        let compiled = bytes.withUnsafeBufferPointer { bytes in
-            // An empty array may have no address, and PCRE2 requires one.
-            var nothing: UInt8 = 0
-            return withUnsafePointer(to: &nothing) {
-                pcre2_compile_8(bytes.baseAddress ?? $0, bytes.count, options, &error, &offset, nil)
-            }
-        }
-        guard let code = compiled else {
+        let code = Self.withAddress(of: bytes) { pcre2_compile_8($0, bytes.count, options, &error, &offset, nil) }
+        guard let code else {
             throw RegularExpressionError(offset: min(offset, bytes.count), message: Self.message(for: error))
         }
         guard let limits = pcre2_match_context_create_8(nil) else {
@@ -144,12 +138,7 @@ private final class Compiled: @unchecked Sendable {
     private func search(_ subject: [UInt8], _ limits: OpaquePointer) -> RegularExpression.Search {
         guard let data = pcre2_match_data_create_from_pattern_8(code, nil) else { return .tooComplex }
         defer { pcre2_match_data_free_8(data) }
-        let result = subject.withUnsafeBufferPointer { bytes in
-            var nothing: UInt8 = 0
-            return withUnsafePointer(to: &nothing) {
-                pcre2_match_8(code, bytes.baseAddress ?? $0, bytes.count, 0, 0, data, limits)
-            }
-        }
+        let result = Self.withAddress(of: subject) { pcre2_match_8(code, $0, subject.count, 0, 0, data, limits) }
         guard result >= 0 else { return result == PCRE2_ERROR_NOMATCH ? .notFound : .tooComplex }
         guard let ends = pcre2_get_ovector_pointer_8(data) else { return .notFound }
         let groups = (0...groupCount).map { group -> [UInt8]? in
@@ -159,6 +148,14 @@ private final class Compiled: @unchecked Sendable {
             return start <= end ? Array(subject[start..<end]) : []
         }
         return .found(RegularExpression.Match(groups: groups))
+    }
+
+    private static func withAddress<Result>(of bytes: [UInt8], _ body: (UnsafePointer<UInt8>) -> Result) -> Result {
+        bytes.withUnsafeBufferPointer { bytes in
+            // An empty array may have no address, and PCRE2 requires one.
+            var nothing: UInt8 = 0
+            return withUnsafePointer(to: &nothing) { body(bytes.baseAddress ?? $0) }
+        }
     }
 
     private static func message(for error: Int32) -> String {
