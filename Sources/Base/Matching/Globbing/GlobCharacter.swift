@@ -34,7 +34,7 @@ struct GlobCharacter {
         if isValid {
             for offset in 1..<count {
                 let byte = bytes[position + offset]
-                isValid = isValid && Self.isContinuation(byte)
+                isValid = isValid && UTF8.isContinuation(byte)
                 scalar = scalar << 6 | UInt32(byte & 0x3F)
             }
         }
@@ -55,8 +55,6 @@ struct GlobCharacter {
         default: 1
         }
     }
-
-    static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
 }
 
 /// The characters between `[` and `]`.

@@ -162,13 +162,13 @@ private struct GlobTables {
     private mutating func flush(_ run: inout [UInt8], foldsCase: Bool) {
         guard let first = run.first else { return }
         var openCount = 0
-        if let lead = run.suffix(3).lastIndex(where: { !GlobCharacter.isContinuation($0) }) {
+        if let lead = run.suffix(3).lastIndex(where: { !UTF8.isContinuation($0) }) {
             let count = run.count - lead
             if GlobCharacter.expectedLength(run[lead]) > count { openCount = count }
         }
         let literal = GlobLiteral(
             start: bytes.count, count: run.count, foldsCase: foldsCase, openCount: openCount,
-            startsInside: GlobCharacter.isContinuation(first))
+            startsInside: UTF8.isContinuation(first))
         bytes += run
         tokens.append(.literal(literal))
         run = []
