@@ -29,10 +29,8 @@ package struct RuleLoader: Sendable {
             home: String?, environment: @escaping @Sendable (String) -> String?, currentDirectory: PathBytes,
             maximumFileSize: Int = 4 << 20
         ) {
-            self.home = home
-            self.environment = environment
-            self.currentDirectory = currentDirectory
-            self.maximumFileSize = maximumFileSize
+            (self.home, self.environment) = (home, environment)
+            (self.currentDirectory, self.maximumFileSize) = (currentDirectory, maximumFileSize)
         }
     }
 
@@ -40,8 +38,7 @@ package struct RuleLoader: Sendable {
     private let hostEnvironment: Environment
 
     package init(catalog: any HandlerCatalog, hostEnvironment: Environment) {
-        self.catalog = catalog
-        self.hostEnvironment = hostEnvironment
+        (self.catalog, self.hostEnvironment) = (catalog, hostEnvironment)
     }
 
     /// Loads files and directories.

@@ -51,7 +51,7 @@ extension RuleChecks {
 
     /// Returns a warning for a pattern that requires hidden names although wildcards do not match them.
     private func hiding(of pattern: PathPattern) -> (message: String, help: String)? {
-        guard !draft.matchesHidden else { return nil }
+        guard !draft.globOptions.matchesHidden else { return nil }
         let bytes = pattern.glob.pattern
         let names = bytes.split(separator: .slash)
         if names.contains(where: { $0.starts(with: "[.]".utf8) }) {

@@ -20,8 +20,7 @@ package struct Diagnostic: Error, Sendable, Hashable {
     package init(_ severity: Severity, file: String, message: String, help: String?) {
         self.severity = severity
         location = SourcePosition(file: file, line: 0, column: 0)
-        self.message = message
-        self.help = help
+        (self.message, self.help) = (message, help)
     }
 
     /// Creates a diagnostic for a range of a source text.

@@ -63,10 +63,10 @@ final class DiagnosticCollector {
         }
         let rest = sorted.count - shown.count + dropped
         guard rest > 0 else { return shown }
-        let note = Diagnostic(
+        let remainder = Diagnostic(
             errorCount > 0 ? .error : .warning, file: source.file,
             message: "\(rest) more \(rest == 1 ? "problem is" : "problems are") not shown",
             help: "fix those above first")
-        return shown + [note]
+        return shown + [remainder]
     }
 }

@@ -23,9 +23,7 @@ struct ActionDecoder: RulePart {
     /// Returns the actions of a rule: one, or a list of them.
     func steps(from entry: YAMLNode.Entry) -> [DecodedStep] {
         let values = values(entry)
-        if values.isEmpty {
-            problems.error("\(quoted(entry.name)) is empty", at: mark(entry), help: Self.actionHelp)
-        }
+        if values.isEmpty { problems.error("\(quoted(entry.name)) is empty", at: mark(entry), help: Self.actionHelp) }
         return values.enumerated().compactMap { step($1.node, at: $1.range, number: $0) }
     }
 

@@ -76,7 +76,18 @@ struct ConditionDecoder: RulePart {
         _ parse: @escaping @Sendable (String) throws(TextProblem) -> Value
     ) -> Form<ConditionDecoder, Comparisons<Value>> {
         Form("comparison or list of comparisons", SchemaForm.comparisons(of: quantity)) { decoder, entry in
-            decoder.comparisons(entry, example: example, allowsBare: quantity == .depth, parse)
+            guard let texts = decoder.texts(entry, example: example) else { return nil }
+            var bounds: [Comparisons<Value>.Bound] = []
+            for (text, node) in texts {
+                do throws(TextProblem) {
+                    bounds += try ComparisonText.parse(text, noun: entry.name, allowsBare: quantity == .depth, parse)
+                } catch { return decoder.reject(error.message, at: decoder.mark(node), help: error.help) }
+            }
+            let comparisons = Comparisons(bounds, text: texts.map { $0.0 }.joined(separator: " and "))
+            guard comparisons.isContradiction else { return comparisons }
+            return decoder.reject(
+                "no \(entry.name) is \(escaped(comparisons.text, limit: 80))", at: decoder.mark(entry),
+                help: "all in the list must match; write 'any' for alternatives")
         }
     }
 
@@ -97,18 +108,15 @@ struct ConditionDecoder: RulePart {
     }
 
     private func single(_ entry: YAMLNode.Entry, beside entries: [YAMLNode.Entry]) -> Condition? {
+        guard let key = Self.keys[entry.name] else { return reportUnknown(entry, beside: entries) }
         var condition: Condition?
-        if let key = Self.keys[entry.name] {
-            key.read(self, entry, &condition)
-        } else {
-            reportUnknown(entry, beside: entries)
-        }
+        key.read(self, entry, &condition)
         return condition
     }
 
-    private func reportUnknown(_ entry: YAMLNode.Entry, beside entries: [YAMLNode.Entry]) {
+    private func reportUnknown(_ entry: YAMLNode.Entry, beside entries: [YAMLNode.Entry]) -> Condition? {
         if entry.name == "where" {
-            return problems.error(
+            return reject(
                 "'where' cannot contain itself", at: entry.key.range, help: "write its conditions here, or 'all'")
         }
         let synonyms = [
@@ -126,7 +134,7 @@ struct ConditionDecoder: RulePart {
             "or": "write 'any'", "and": "write 'all'", "none": "write 'not' with a list",
         ]
         let isOfRule = RuleDecoder.keys[entry.name] != nil
-        problems.error(
+        return reject(
             "unknown condition \(quoted(entry.name))", at: entry.key.range,
             help: synonyms[entry.name]
                 ?? (isOfRule ? "'\(entry.name)' is a key of the rule, not of 'where'" : nil)
@@ -153,11 +161,11 @@ struct ConditionDecoder: RulePart {
 
     /// Decodes `not`: a mapping that must not match, or a list of which none may match.
     private func negation(_ entry: YAMLNode.Entry) -> Condition? {
-        guard entry.value.elements != nil else { return condition(entry).map { .not($0) } }
+        if entry.value.elements == nil { return condition(entry).map { .not($0) } }
         return group(entry).map { .not($0.count == 1 ? $0[0] : .any($0)) }
     }
 
-    // MARK: - Lists and comparisons
+    // MARK: - Lists
 
     /// Returns the strings of an entry; nil if there are none, which has been reported.
     private func texts(_ entry: YAMLNode.Entry, example: String) -> [(String, YAMLNode)]? {
@@ -170,25 +178,5 @@ struct ConditionDecoder: RulePart {
         return elements.compactMap { node in
             text(node, name: "an element of \(quoted(entry.name))", at: mark(node), help: help).map { ($0, node) }
         }
-    }
-
-    private func comparisons<Value>(
-        _ entry: YAMLNode.Entry, example: String, allowsBare: Bool = false,
-        _ parse: (String) throws(TextProblem) -> Value
-    ) -> Comparisons<Value>? {
-        guard let texts = texts(entry, example: example) else { return nil }
-        var bounds: [Comparisons<Value>.Bound] = []
-        for (text, node) in texts {
-            do throws(TextProblem) {
-                bounds += try ComparisonText.parse(text, noun: entry.name, allowsBare: allowsBare, parse)
-            } catch { return reject(error.message, at: mark(node), help: error.help) }
-        }
-        let comparisons = Comparisons(bounds, text: texts.map { $0.0 }.joined(separator: " and "))
-        guard !comparisons.isContradiction else {
-            return reject(
-                "no \(entry.name) is \(escaped(comparisons.text, limit: 80))", at: mark(entry),
-                help: "all in the list must match; write 'any' for alternatives")
-        }
-        return comparisons
     }
 }

@@ -21,7 +21,7 @@ extension ConfigurationDecoder {
                     Form("size", SchemaForm.size(atLeast: Configuration.leastRetentionSize)) {
                         $0.checked($1, ConfigurationValues.retentionSize)
                     }, standard: "256 MiB", into: \.retentionSize),
-            ], expected: "a duration or a mapping", standard: "30d"),
+            ], expected: "a duration or a mapping"),
         key(
             "listen", "The address and port of the control interface, in addition to its socket; false for none.",
             .orFalse(
@@ -100,15 +100,13 @@ extension ConfigurationDecoder {
     /// Creates a key with a mapping of keys, or with the value of the first of them alone.
     private static func group(
         _ name: String, _ description: String, _ keys: [ConfigurationKey], isAlone: Bool = true,
-        expected: String = "a mapping", standard: JSONValue? = nil, examples: [JSONValue] = []
+        expected: String = "a mapping", examples: [JSONValue] = []
     ) -> ConfigurationKey {
         let table = KeyTable(keys)
         let read = { @Sendable (decoder: ConfigurationDecoder, entry: YAMLNode.Entry, target: inout Configuration) in
             if isAlone, entry.value.entries == nil { return keys[0].read(decoder, entry, &target) }
-            _ = decoder.mapping(entry, expected, keys: table.names) { node in
-                table.read(node.entries ?? [], by: decoder, into: &target)
-                return true
-            }
+            guard let entries = decoder.mapping(entry, expected, keys: table.names) else { return }
+            table.read(entries, by: decoder, into: &target)
         }
         let schema = { @Sendable () -> JSONValue in
             let mapping = SchemaForm.object(table.schemas, isNonEmpty: true)
@@ -116,7 +114,7 @@ extension ConfigurationDecoder {
         }
         return Key(
             name: name, description: description, noun: isAlone ? "\(keys[0].noun) or mapping" : "mapping",
-            standard: standard, examples: examples, isShared: true, form: schema, read: read)
+            standard: isAlone ? keys[0].standard : nil, examples: examples, isShared: true, form: schema, read: read)
     }
 }
 

@@ -1,4 +1,3 @@
-import FileEvents
 import Globbing
 import PluginProtocol
 import Rules
@@ -37,13 +36,7 @@ struct Destination {
     /// The words replace values that are known only at run time.
     func paths(for input: [UInt8], of rule: Rule, _ words: PathWords, limit: Int = 1_000) -> [[UInt8]] {
         let input = PathBytes(input)
-        let none = Timestamp(seconds: 0, nanoseconds: 0)
-        let snapshot = Snapshot(
-            identity: FileIdentity(deviceMajor: 0, deviceMinor: 0, inode: 0, birth: 0), type: .file, size: 0,
-            modified: none, changed: none, born: nil, mode: 0, uid: 0, gid: 0, links: 1)
-        let event = FileEvent(
-            kind: .created, path: input, root: rule.root(taking: input) ?? input.parent, snapshot: snapshot, time: none)
-        let values = PlaceholderValues(event: event, rule: rule.name, job: "", attempt: 1, now: none)
+        let values = PlaceholderValues(name: input, root: rule.root(taking: input), rule: rule.name)
         // A hidden name or an empty value is also possible.
         let texts = words.words + [Array(".x".utf8), []]
         var lists: [[[UInt8]]] = []
@@ -102,10 +95,6 @@ struct Destination {
         default: [[]]
         }
     }
-}
-
-extension Template.Part {
-    fileprivate var literal: [UInt8]? { if case .literal(let bytes) = self { bytes } else { nil } }
 }
 
 extension ActionDecoder {

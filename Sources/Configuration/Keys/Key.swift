@@ -10,7 +10,9 @@ struct Key<Reader: NodeReading, Target>: Sendable {
     /// The name of the value's form in the reference.
     let noun: String
     /// The default value; nil if there is none that can be written.
-    let standard: JSONValue?
+    var standard: JSONValue?
+    /// Returns the value that a target has without the key.
+    var initialValue: @Sendable (Target) -> JSONValue? = { _ in nil }
     let examples: [JSONValue]
     /// Whether the key is also allowed in `defaults`.
     let isShared: Bool
@@ -39,13 +41,13 @@ extension Key {
         ) { reader, entry, target in if let value = form.read(reader, entry) { store(&target, value) } }
     }
 
+    /// The default is the value of the property in the initial target, if the form can write it.
     init<Value>(
-        _ name: String, _ description: String, _ form: Form<Reader, Value>, standard: JSONValue? = nil,
-        examples: [JSONValue] = [], isShared: Bool = true, into property: any WritableKeyPath<Target, Value> & Sendable
+        _ name: String, _ description: String, _ form: Form<Reader, Value>, examples: [JSONValue] = [],
+        isShared: Bool = true, into property: any WritableKeyPath<Target, Value> & Sendable
     ) {
-        self.init(name, description, form, standard: standard, examples: examples, isShared: isShared) {
-            $0[keyPath: property] = $1
-        }
+        self.init(name, description, form, examples: examples, isShared: isShared) { $0[keyPath: property] = $1 }
+        initialValue = { form.json($0[keyPath: property]) }
     }
 
     init<Value>(
@@ -64,8 +66,15 @@ struct KeyTable<Reader: NodeReading, Target>: Sendable {
     let names: [String]
     private let indices: [String: Int]
 
-    init(_ keys: [Key<Reader, Target>]) {
-        self.keys = keys
+    /// - Parameters:
+    ///   - keys: The keys.
+    ///   - initial: The target without any keys, which has the defaults of the keys that state none.
+    init(_ keys: [Key<Reader, Target>], over initial: Target? = nil) {
+        self.keys = keys.map { key in
+            var key = key
+            key.standard = key.standard ?? initial.flatMap(key.initialValue)
+            return key
+        }
         names = keys.map(\.name)
         indices = Dictionary(uniqueKeysWithValues: zip(names, keys.indices))
     }

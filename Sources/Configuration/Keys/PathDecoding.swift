@@ -14,8 +14,7 @@ extension RulePart {
     static var maximumPathLength: Int { 16_384 }
 
     /// Parses the globs of `path:`, one or a list.
-    func patterns(from entry: YAMLNode.Entry, matchesHidden: Bool, isCaseSensitive: Bool) -> [PathPattern] {
-        let options = Glob.Options(matchesHidden: matchesHidden, isCaseSensitive: isCaseSensitive)
+    func patterns(from entry: YAMLNode.Entry, options: Glob.Options) -> [PathPattern] {
         let nodes = entry.value.elements == nil ? [entry.value] : elements(entry, noun: "~/inbox/*.pdf") ?? []
         return nodes.compactMap { node in
             let range = node.isEmpty ? mark(entry) : mark(node)
@@ -100,29 +99,27 @@ extension RulePart {
         guard bytes.contains(UInt8(ascii: "$")) else { return pattern + rest }
         var index = bytes.count - rest.count
         let errorsBefore = problems.errorCount
-        for token in PlaceholderScan(text).tokens {
+        let scan = PlaceholderScan(text)
+        for token in scan.tokens {
             pattern += PathPrefix.unescapingDollars(bytes[index..<token.range.lowerBound])
             index = token.range.upperBound
             let range = mark(node, offset: token.range.lowerBound, length: token.range.count)
-            let name = String(token.word.dropFirst(4))
-            if !token.word.hasPrefix("env:") {
-                let message =
-                    Placeholder(word: token.word) == nil
-                    ? "unknown placeholder '${\(escaped(token.word, limit: 80))}'"
-                    : "placeholder '${\(escaped(token.word))}' has no value yet when paths are watched"
-                let help = "write '*' for any name; the only placeholder allowed here is ${env:NAME}"
-                problems.error(message, at: range, help: help)
-            } else if let value = hostEnvironment.environment(name) {
-                pattern += Glob.escaped(Array(value.utf8))
-            } else {
-                reportUnset(name, at: range)
+            if let name = token.variable {
+                if let value = hostEnvironment.environment(name) {
+                    pattern += Glob.escaped(Array(value.utf8))
+                } else {
+                    reportUnset(name, at: range)
+                }
+                continue
             }
+            let message =
+                Placeholder(word: token.word) == nil
+                ? "unknown placeholder '${\(escaped(token.word, limit: 80))}'"
+                : "placeholder '${\(escaped(token.word))}' has no value yet when paths are watched"
+            let help = "write '*' for any name; the only placeholder allowed here is ${env:NAME}"
+            problems.error(message, at: range, help: help)
         }
-        if let open = bytes[index...].firstRange(of: "${".utf8)?.lowerBound,
-            open == 0 || bytes[open - 1] != UInt8(ascii: "$")
-        {
-            reportUnclosed(text, at: mark(node, offset: open, length: 2))
-        }
+        if let open = scan.unclosed { reportUnclosed(text, at: mark(node, offset: open, length: 2)) }
         pattern += PathPrefix.unescapingDollars(bytes[index...])
         return problems.errorCount == errorsBefore ? pattern : nil
     }

@@ -1,3 +1,4 @@
+import Glibc
 import Rules
 import System
 
@@ -78,6 +79,98 @@ struct ProgramDecoder: RulePart {
                 return reject("'directory' is empty", at: mark(entry), help: "write a directory, or remove the key")
             }
             return template(text, entry.value, step: 0)
+        }
+    }
+
+    // MARK: - The user that programs run as
+
+    func user(_ entry: YAMLNode.Entry) -> ProgramUser? {
+        guard let text = text(entry, help: "write a user, such as 'www-data', or USER:GROUP") else { return nil }
+        guard machine.isRoot else {
+            return reject(
+                "'run_as' needs root: only root can start programs as another user", at: mark(entry),
+                help: "start Alight as root, or as that user and without 'run_as'")
+        }
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard let name = parts.first, !name.isEmpty, parts.count == 1 || !parts[1].isEmpty else {
+            return reject("'run_as' can't be \(quoted(text))", at: mark(entry), help: "write USER or USER:GROUP")
+        }
+        // As in chown(1): a name takes precedence, and a number applies only if no user has that name.
+        let number = UInt32(name).flatMap { $0 == .max ? nil : $0 }
+        let account = machine.accounts.named(name) ?? number.flatMap { machine.accounts.numbered($0) }
+        guard let uid = account?.uid ?? number else { return unknown("user", name, at: mark(entry)) }
+        guard let gid = group(of: account, parts.count == 2 ? parts[1] : nil, number: name, entry) else { return nil }
+        return ProgramUser(
+            text: text, name: account?.name, uid: uid, gid: gid,
+            groups: account.map { machine.accounts.groups($0.name, gid) } ?? [gid], home: account?.home ?? "/")
+    }
+
+    private func group(
+        of account: Accounts.Account?, _ name: String?, number: String, _ entry: YAMLNode.Entry
+    ) -> UInt32? {
+        if let name {
+            if let gid = Accounts.group(named: name) ?? UInt32(name).flatMap({ $0 == .max ? nil : $0 }) { return gid }
+            return unknown("group", name, at: mark(entry))
+        }
+        if let account { return account.gid }
+        return reject(
+            "no user has the ID \(number), so its group is unknown", at: mark(entry), help: "write '\(number):GROUP'")
+    }
+
+    // MARK: - Sandbox
+
+    /// Reports a sandbox that restricts nothing, and one that this machine can't enforce.
+    func checkSandbox(_ sandbox: Sandbox, _ entry: YAMLNode.Entry) {
+        if !sandbox.confinesFiles, sandbox.allowsNetwork {
+            problems.warning(
+                "'sandbox' restricts nothing", at: mark(entry),
+                help: "add 'read' or 'write' with paths, or 'network: no'")
+        }
+        let confines = sandbox.confinesFiles
+        func report(_ message: String, help: String) {
+            if sandbox.isRequired {
+                problems.error(message, at: mark(entry), help: "\(help), or add 'required: no' to run without it")
+            } else {
+                problems.warning("\(message); programs run without it", at: mark(entry), help: help)
+            }
+        }
+        if confines, machine.landlock < 1 {
+            let state =
+                switch -machine.landlock {
+                case ENOSYS: "Landlock ABI 0: the kernel was built without it"
+                case EOPNOTSUPP: "Landlock ABI 0: it is disabled"
+                default: "Landlock ABI 0: \(String(cString: strerror(-machine.landlock)))"
+                }
+            report(
+                "this kernel can't restrict programs to the files of 'sandbox' (\(state))",
+                help: "boot Linux 5.13 or later with 'landlock' in its parameter 'lsm='")
+        } else if confines, machine.landlock < 3 {
+            problems.warning(
+                "with the Landlock ABI \(machine.landlock) of this kernel a program can still truncate files outside "
+                    + "of its 'sandbox'", at: mark(entry), help: "boot Linux 6.2 or later, which has ABI 3")
+        }
+        if !sandbox.allowsNetwork, !machine.canShutOffNetwork {
+            report(
+                "this kernel can't block network access for programs: it has no seccomp filters",
+                help: "boot a kernel that was built with CONFIG_SECCOMP_FILTER, on x86-64, arm64 or riscv64")
+        }
+    }
+
+    /// Parses paths: absolute, or relative to the directory of the rules file; placeholders are expanded at each
+    /// start.
+    func paths(_ entry: YAMLNode.Entry) -> [Template]? {
+        list(entry, of: "a path in \(quoted(entry.name))", example: "/srv/out", allowsEmpty: true) { text, node in
+            guard !text.isEmpty else {
+                return reject(
+                    "a path in \(quoted(entry.name)) is empty", at: mark(node), help: "write a file or a directory")
+            }
+            let isGlob = text.replacing("${", with: "").utf8.contains { "*?[{".utf8.contains($0) }
+            if isGlob {
+                problems.warning(
+                    "\(quoted(text)) is used literally: \(quoted(entry.name)) expects paths, not globs", at: mark(node),
+                    help: "write a directory to include everything in it")
+            }
+            return template(text, node, step: 0)
         }
     }
 }

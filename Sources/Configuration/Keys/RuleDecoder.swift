@@ -1,3 +1,4 @@
+import FileEvents
 import Globbing
 import Rules
 import System
@@ -6,10 +7,10 @@ import System
 struct DecodedRule {
     var rule: Rule
     var isEnabled: Bool
-    var formerly: [FormerName] = []
+    var allowsLoop: Bool
+    var formerly: [FormerName]
     /// The destinations of its actions, as far as they are declared.
-    var destinations: [Destination] = []
-    var allowsLoop = false
+    var destinations: [Destination]
     /// The first of its actions that removes the file from its path.
     var removal: Removal?
 }
@@ -100,40 +101,38 @@ struct RuleDecoder: RulePart {
             "put it under 'action:', as in 'action: { \($0): … }'"
         }
         var draft = RuleDraft(
-            Rule(name: "", location: source.location(at: node.range.lowerBound), baseDirectory: directory), node,
-            over: defaults)
+            entries: entries + defaults.filter { node.entry($0.name) == nil },
+            location: source.location(at: node.range.lowerBound), baseDirectory: directory)
         let usesBefore = captures.uses.count
         Self.keys.read(draft.entries, by: self, into: &draft)
-        draft.rule.name = name(draft.name, at: mark(node), number: number)
-        let patterns = required("path", draft.path, at: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf")
-            .map { self.patterns(from: $0, matchesHidden: draft.matchesHidden, isCaseSensitive: draft.isCaseSensitive) }
-        let steps = required("action", draft.action, at: node, help: "add 'action:', such as 'action: log'")
+        draft.rule.name = name(draft["name"], at: mark(node), number: number)
+        let patterns = required("path", of: draft, at: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf")
+            .map { self.patterns(from: $0, options: draft.globOptions) }
+        let steps = required("action", of: draft, at: node, help: "add 'action:', such as 'action: log'")
             .map { actions.steps(from: $0) }
         draft.steps = steps ?? []
-        let formerly = draft.formerly.map { self.formerly($0, name: draft.rule.name) } ?? []
+        let formerly = draft["formerly"].map { self.formerly($0, name: draft.rule.name) } ?? []
         draft.rule.formerly = formerly.map(\.name)
-        draft.rule.filter = draft.filter(patterns ?? [])
+        draft.completeFilter(patterns ?? [])
         let uses = captures.uses[usesBefore...]
         RuleChecks(decoder: self, draft: draft, patterns: patterns ?? [], captures: uses).run()
         guard problems.errorCount == errorsBefore, !hasOmission(node), patterns != nil, steps != nil else { return nil }
-        var decoded = DecodedRule(rule: draft.finished, isEnabled: draft.isEnabled, formerly: formerly)
-        decoded.destinations = draft.steps.flatMap(\.destinations)
+        var destinations = draft.steps.flatMap(\.destinations)
         for var destination in draft.onFailure.flatMap(\.destinations) {
             destination.isOfFailure = true
-            decoded.destinations.append(destination)
+            destinations.append(destination)
         }
-        decoded.allowsLoop = draft.allowsLoop
-        decoded.removal = draft.steps.lazy.compactMap(\.removal).first
-        return decoded
+        return DecodedRule(
+            rule: draft.finished, isEnabled: draft.isEnabled, allowsLoop: draft.allowsLoop, formerly: formerly,
+            destinations: destinations, removal: draft.steps.lazy.compactMap(\.removal).first)
     }
 
     private func hasOmission(_ node: YAMLNode) -> Bool {
         !omissions.isEmpty && node.range.contains(omissions[omissions.lastIndex(notAbove: node.range.upperBound - 1)])
     }
 
-    private func required(_ key: String, _ entry: YAMLNode.Entry?, at node: YAMLNode, help: String) -> YAMLNode.Entry? {
-        if entry == nil { problems.error("the rule has no '\(key)'", at: mark(node), help: help) }
-        return entry
+    private func required(_ key: String, of draft: RuleDraft, at node: YAMLNode, help: String) -> YAMLNode.Entry? {
+        draft[key] ?? reject("the rule has no '\(key)'", at: mark(node), help: help)
     }
 
     private func name(_ given: YAMLNode.Entry?, at location: Range<Int>, number: Int) -> String {
@@ -180,5 +179,79 @@ struct RuleDecoder: RulePart {
             }
         }
         return names
+    }
+
+    // MARK: - Defaults
+
+    /// Returns the entries of `defaults:`, which apply where a rule does not set the key; errors in them are
+    /// reported.
+    func defaults(_ entry: YAMLNode.Entry) -> [YAMLNode.Entry] {
+        if entry.value.isNull { return [] }
+        guard let entries = entry.value.entries else {
+            return mistyped(entry, "a mapping", help: "write the keys that all rules of the file share under it") ?? []
+        }
+        let own = Self.keys.keys.filter { !$0.isShared }.map(\.name)
+        checkKeys(entries, known: Self.sharedKeys.names, noun: "keys of 'defaults'", misplaced: own + Self.actionKeys) {
+            "each rule has its own '\($0)'"
+        }
+        let shared = entries.filter { Self.sharedKeys[$0.name] != nil }
+        // Possibly no rule uses an invalid value; if a rule also reports it, it is the same finding.
+        var unused = RuleDraft()
+        Self.keys.read(shared, by: self, into: &unused)
+        return shared
+    }
+
+    // MARK: - Choices and mappings
+
+    /// Adjusts a time and its maximum to each other: one that isn't set follows the other.
+    func fit(
+        _ time: inout Duration, _ name: String, _ longest: inout Duration, _ longestName: String, in node: YAMLNode
+    ) {
+        switch (node.entry(name), node.entry(longestName)) {
+        case (_?, let entry?) where longest < time:
+            problems.error(
+                "'\(longestName)' is shorter than '\(name)'", at: mark(entry), help: "write a longer one, or remove it")
+        case (_?, _?): break
+        case (nil, _?): time = min(time, longest)
+        default: longest = max(longest, time)
+        }
+    }
+
+    func backend(_ entry: YAMLNode.Entry) -> Backend? {
+        if entry.value.text == "fanotify" {
+            return reject(
+                "'backend' can't be 'fanotify': files are watched with inotify, which reports more",
+                at: entry.value.range,
+                help: "write 'auto', and 'by: true' to receive the process that wrote, which only fanotify reports")
+        }
+        return choice(entry)
+    }
+
+    // MARK: - Events and types
+
+    func eventWords(_ entry: YAMLNode.Entry) -> [(node: YAMLNode, mask: EventMask)]? {
+        list(entry, of: "an event", example: "created, modified") { text, node in
+            if let mask = EventMask(word: text) { return (node, mask) }
+            return reject("unknown event \(quoted(text))", at: node.range, help: EventSpelling.help(for: text))
+        }
+    }
+
+    /// The words in `types:`.
+    static let typeNames = ["file", "directory", "symlink", "any"]
+
+    func typeWords(_ entry: YAMLNode.Entry) -> [(node: YAMLNode, types: Set<FileType>)]? {
+        let known = Self.typeNames
+        return list(entry, of: "a type", example: "file, directory") { text, node in
+            if text == "any" { return (node, Set(FileType.allCases)) }
+            if known.contains(text), let type = FileType(rawValue: text) { return (node, [type]) }
+            let synonyms = [
+                "files": "file", "dir": "directory", "folder": "directory", "link": "symlink", "all": "any",
+            ]
+            let list = "the types are \(known.joined(separator: ", "))"
+            return reject(
+                "unknown type \(quoted(text))", at: node.range,
+                help: synonyms[text].map { "write '\($0)'; \(list)" }
+                    ?? Spelling.help(for: text, candidates: known, noun: "types"))
+        }
     }
 }

@@ -8,18 +8,11 @@ struct RuleDraft {
     var rule: Rule
     var isEnabled = true
     var allowsLoop = false
-    // The parts of the path filter other than the globs of `path`.
+    /// The options for the globs of `path`.
+    var globOptions = Glob.Options()
     var exclude: [Glob] = []
     var outputs: [Glob] = []
     var ignoresDefaults = true
-    var depth: Int?
-    var matchesHidden = false
-    var isCaseSensitive = false
-    // Values that are decoded after others.
-    var name: YAMLNode.Entry?
-    var path: YAMLNode.Entry?
-    var action: YAMLNode.Entry?
-    var formerly: YAMLNode.Entry?
     var steps: [DecodedStep] = []
     var onFailure: [DecodedStep] = []
     var group: Template?
@@ -31,10 +24,13 @@ struct RuleDraft {
     /// The rule's own entries, and those of `defaults` that it does not override.
     let entries: [YAMLNode.Entry]
 
-    init(_ rule: Rule, _ node: YAMLNode, over defaults: [YAMLNode.Entry]) {
-        self.rule = rule
-        let own = node.entries ?? []
-        entries = own + defaults.filter { node.entry($0.name) == nil }
+    /// Creates a rule of which no key has been read.
+    init(
+        entries: [YAMLNode.Entry] = [], location: SourcePosition = SourcePosition(file: "", line: 0, column: 0),
+        baseDirectory: PathBytes = "/"
+    ) {
+        rule = Rule(name: "", location: location, baseDirectory: baseDirectory)
+        self.entries = entries
     }
 
     /// The entry of a key, from the rule or from `defaults`; nil if the key is not set.
@@ -43,11 +39,12 @@ struct RuleDraft {
     /// Whether `run_as` could not be read; this has been reported.
     var hasInvalidUser: Bool { rule.confinement.user == nil && self["run_as"].map { !$0.value.isOff } == true }
 
-    func filter(_ patterns: [PathPattern]) -> PathFilter {
-        PathFilter(
+    /// Completes the path filter with the globs of `path`.
+    mutating func completeFilter(_ patterns: [PathPattern]) {
+        rule.filter = PathFilter(
             globs: patterns.map(\.glob), exclude: GlobSet(exclude + [rule.ready?.markers].compactMap(\.self)),
-            ignores: ignoresDefaults ? DefaultIgnores.globs : GlobSet([]), outputs: GlobSet(outputs), depth: depth,
-            isTree: rule.settle.isTree)
+            ignores: ignoresDefaults ? DefaultIgnores.globs : GlobSet([]), outputs: GlobSet(outputs),
+            depth: rule.filter.depth, isTree: rule.settle.isTree)
     }
 
     /// The complete rule.

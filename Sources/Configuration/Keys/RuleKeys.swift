@@ -2,15 +2,20 @@ import FileEvents
 import Globbing
 import JSON
 import Rules
+import System
 
 typealias RuleKey = Key<RuleDecoder, RuleDraft>
 
 // The keys of a rule, by subject.
 extension RuleDecoder {
-    static let keys = KeyTable(aboutFiles + aboutSettling + aboutEvents + aboutActions + aboutPrograms + aboutOrder)
+    static let keys = KeyTable(
+        aboutFiles + aboutSettling + aboutEvents + aboutActions + aboutPrograms + aboutOrder, over: RuleDraft())
 
     /// The keys that are also allowed in `defaults`.
     static let sharedKeys = KeyTable(keys.keys.filter(\.isShared))
+
+    /// The rule without any keys, which has the defaults.
+    private static let initial = RuleDraft().rule
 
     static let glob = SchemaForm.text(minimum: 1, pattern: SchemaForm.pathPattern)
     /// Globs relative to the root.
@@ -22,18 +27,17 @@ extension RuleDecoder {
     private static let aboutFiles: [RuleKey] = [
         Key(
             "name", "The name of the rule, unique across all files; by default the file name and the rule's number.",
-            .unread("string", SchemaForm.text(minimum: 1, maximum: 200)), examples: ["thumbnails"], isShared: false,
-            into: \.name),
+            .unread("string", SchemaForm.text(minimum: 1, maximum: 200)), examples: ["thumbnails"], isShared: false
+        ) { _, _ in },
         Key(
             "description", "A description of the rule.", Form("string", SchemaForm.text()) { $0.text($1) },
             isShared: false, into: \.rule.summary),
-        Key(
-            "enabled", "Whether the rule runs; a disabled rule is still checked.", .boolean, standard: true,
-            into: \.isEnabled),
+        Key("enabled", "Whether the rule runs; a disabled rule is still checked.", .boolean, into: \.isEnabled),
         Key(
             "path", "The files to match. The directory before the first wildcard is the root, which is watched.",
             .unread("glob or list of globs", SchemaForm.oneOrMore(glob)), examples: ["~/Pictures/inbox/**/*.{jpg,png}"],
-            isShared: false, into: \.path),
+            isShared: false
+        ) { _, _ in },
         Key(
             "exclude", "The files to exclude: globs relative to the root.", relativeGlobs, examples: [["**/drafts"]],
             into: \.exclude),
@@ -42,64 +46,65 @@ extension RuleDecoder {
             relativeGlobs, examples: [["thumbs/**"]], into: \.outputs),
         Key(
             "ignore_defaults", "Whether to exclude temporary files of programs: swap files, partial downloads, .git.",
-            .boolean, standard: true, into: \.ignoresDefaults),
+            .boolean, into: \.ignoresDefaults),
         Key(
             "types", "The file types to match: `file`, `directory`, `symlink`, `any`.",
             Form("list", SchemaForm.list(of: SchemaForm.words(typeNames), isNonEmpty: true)) { $0.typeWords($1) },
-            standard: ["file"]
+            standard: .array(initial.types.map { .string($0.rawValue) })
         ) {
             $0.typeWords = $1
             $0.rule.types = $1.reduce(into: []) { $0.formUnion($1.types) }
         },
         Key(
             "tree", "Whether a directory and its contents are one unit; requires `types: [directory]`.", .boolean,
-            standard: false, into: \.rule.settle.isTree),
-        Key("hidden", "Whether wildcards match a leading dot.", .boolean, standard: false, into: \.matchesHidden),
-        Key("depth", "How many levels of directories below the root are watched.", .integer(0...1_000), into: \.depth),
+            into: \.rule.settle.isTree),
+        Key("hidden", "Whether wildcards match a leading dot.", .boolean, into: \.globOptions.matchesHidden),
+        Key(
+            "depth", "How many levels of directories below the root are watched.", .integer(0...1_000),
+            into: \.rule.filter.depth),
         Key(
             "case", "Whether `path` distinguishes JPG from jpg: `sensitive` or `insensitive`.",
             Form("word", SchemaForm.words(["sensitive", "insensitive"])) {
                 $0.word($1, of: ["sensitive", "insensitive"], noun: "choices")
             }, standard: "insensitive"
-        ) { $0.isCaseSensitive = $1 == "sensitive" },
+        ) { $0.globOptions.isCaseSensitive = $1 == "sensitive" },
         Key(
             "where", "Conditions on a file in addition to its path; all of them must be true.",
             Form("mapping", ["$ref": "#/$defs/conditions"]) { $0.conditions.condition($1) },
             examples: [["size": "> 1 KB", "mime": "application/pdf"]], into: \.rule.condition),
         Key(
             "by", "Whether actions receive the process that wrote the file. Alight must run as root.", .boolean,
-            standard: false, into: \.rule.reportsWriter),
+            into: \.rule.reportsWriter),
         Key(
             "formerly", "Former names of the rule, whose state and jobs it takes over.",
-            .unread("string or list of strings", SchemaForm.oneOrMore(SchemaForm.text())), isShared: false,
-            into: \.formerly),
+            .unread("string or list of strings", SchemaForm.oneOrMore(SchemaForm.text())), isShared: false
+        ) { _, _ in },
     ]
 
     private static let aboutSettling: [RuleKey] = [
         Key(
             "settle", "How long a file must not change before it is reported; 5s if it is polled.",
-            .duration(allowsZero: true), standard: "2s", examples: ["500ms", "10s"], into: \.rule.settle.quiet),
+            .duration(allowsZero: true), standard: JSONValue(SettlePolicy.quietWhenWatched),
+            examples: ["500ms", "10s"], into: \.rule.settle.quiet),
         Key(
             "stable", "Further checks that must find the file unchanged.",
             .mapping(
                 [
-                    Key("every", "The interval between two checks.", .duration(), standard: "1s", into: \.every),
-                    Key(
-                        "rounds", "How many checks must match the previous one.", .integer(1...1_000), standard: 2,
-                        into: \.rounds),
+                    Key("every", "The interval between two checks.", .duration(), into: \.every),
+                    Key("rounds", "How many checks must match the previous one.", .integer(1...1_000), into: \.rounds),
                 ], over: StableRounds()), examples: [["every": "1s", "rounds": 3]], into: \.rule.settle.stable),
         Key(
             "writers", "Whether to wait while a process has the file open for writing.",
-            .choice(SettlePolicy.Gate.self), standard: "wait", into: \.rule.settle.writers),
+            .choice(SettlePolicy.Gate.self), into: \.rule.settle.writers),
         Key(
             "locks", "Whether to wait while a process has the file locked.", .choice(SettlePolicy.Gate.self),
-            standard: "ignore", into: \.rule.settle.locks),
+            into: \.rule.settle.locks),
         Key(
             "when_held", "The time without a change after which a file that a process has open or locked is finished.",
             .duration(), examples: ["5m"], into: \.rule.settle.whenHeld),
         Key(
             "ignore_partial", "Whether to wait while a file next to it shows that it is still being transferred.",
-            .boolean, standard: true
+            .boolean, standard: .bool(initial.settle.partial == .wait)
         ) { $0.rule.settle.partial = $1 ? .wait : .ignore },
         Key(
             "max_wait", "The maximum time to wait for a file to settle; after it, the file is reported as it is.",
@@ -112,69 +117,61 @@ extension RuleDecoder {
         Key(
             "events", "The events that run the action. Names of inotify(7) are also accepted.",
             Form("list", SchemaForm.list(of: eventNames, isNonEmpty: true)) { $0.eventWords($1) },
-            standard: ["created", "modified"]
+            standard: .array(EventSpelling.words(of: initial.events).map(JSONValue.string))
         ) {
             $0.eventWords = $1
             $0.rule.events = $1.reduce(into: []) { $0.formUnion($1.mask) }
         },
         Key(
             "existing", "What to do with existing files when the rule first runs.", .choice(Rule.Existing.self),
-            standard: "ignore", into: \.rule.existing),
-        Key(
-            "missing", "What to do if the root does not exist.", .choice(MissingRoot.self), standard: "wait",
-            into: \.rule.missing),
+            into: \.rule.existing),
+        Key("missing", "What to do if the root does not exist.", .choice(MissingRoot.self), into: \.rule.missing),
         Key(
             "same_content", "Whether to report a rewrite with the same content.", .choice(Rule.Telling.self),
-            standard: "report", into: \.rule.sameContent),
+            into: \.rule.sameContent),
         Key(
             "own_writes", "Whether to report changes that the rule's own action makes to its file.",
-            .choice(Rule.Telling.self), standard: "ignore", into: \.rule.ownWrites),
+            .choice(Rule.Telling.self), into: \.rule.ownWrites),
         Key(
             "tail", "Deliver the text that is appended to a file.",
             .switched(
                 [
                     Key(
                         "max_bytes", "The maximum number of bytes per event; the rest follows in the next one.",
-                        .size(1_000...16_000_000, shown: "from 1 KB to 16 MB"), standard: 65_536, into: \.maximumBytes)
-                ], over: Rule.Tail()), standard: false, into: \.rule.tail),
+                        .size(1_000...16_000_000, shown: "from 1 KB to 16 MB"), into: \.maximumBytes)
+                ], over: Rule.Tail()), into: \.rule.tail),
         Key(
             "batch", "Run the action once for many files.",
             .switched(
                 [
-                    Key(
-                        "files", "The maximum number of files per run.", .integer(1...100_000), standard: 1_000,
-                        into: \.files),
+                    Key("files", "The maximum number of files per run.", .integer(1...100_000), into: \.files),
                     Key(
                         "wait", "How long no further file may arrive before the batch runs.",
-                        .duration(allowsZero: true), standard: "500ms", into: \.wait),
+                        .duration(allowsZero: true), into: \.wait),
                     Key(
                         "max_wait", "The maximum time that the first file waits for others.", .duration(),
-                        standard: "1m", into: \.maximumWait),
-                ], over: Rule.Batch()
-            ) { decoder, entry, batch in
-                decoder.fit(&batch.wait, "wait", &batch.maximumWait, "max_wait", in: entry.value)
-            }, standard: false, examples: [["files": 100, "wait": "5s"]], into: \.rule.batch),
-        Key(
-            "backend", "How the root is watched.",
-            Form("`auto`, `inotify` or `poll`", SchemaForm.choice(Backend.self)) { $0.backend($1) }, standard: "auto",
-            into: \.rule.backend),
+                        into: \.maximumWait),
+                ], over: Rule.Batch(),
+                finish: { decoder, entry, batch in
+                    decoder.fit(&batch.wait, "wait", &batch.maximumWait, "max_wait", in: entry.value)
+                }), examples: [["files": 100, "wait": "5s"]], into: \.rule.batch),
+        Key("backend", "How the root is watched.", .choice(Backend.self) { $0.backend($1) }, into: \.rule.backend),
         Key(
             "poll", "The interval between two scans of a polled root.",
-            .duration(atLeast: (.milliseconds(100), "100ms")), standard: "10s", into: \.rule.pollInterval),
-        Key(
-            "catch_up", "Whether to report changes made while Alight did not run.", .boolean, standard: true,
-            into: \.rule.catchUp),
+            .duration(atLeast: (.milliseconds(100), "100ms")), into: \.rule.pollInterval),
+        Key("catch_up", "Whether to report changes made while Alight did not run.", .boolean, into: \.rule.catchUp),
     ]
 
     private static let aboutActions: [RuleKey] = [
         Key(
             "action", "The action to run: a handler, a program, a shell command, or a list of them.",
             .unread("action or list of actions", ["$ref": "#/$defs/actions"]),
-            examples: [["use": "move", "with": ["to": "/srv/archive/"]]], isShared: false, into: \.action),
-        Key("timeout", "How long an action may take.", .duration(), standard: "10m", into: \.rule.timeout),
+            examples: [["use": "move", "with": ["to": "/srv/archive/"]]], isShared: false
+        ) { _, _ in },
+        Key("timeout", "How long an action may take.", .duration(), into: \.rule.timeout),
         Key(
             "concurrency", "How many files of this rule are processed at the same time.", .integer(1...1_024),
-            standard: 1, into: \.rule.concurrency),
+            into: \.rule.concurrency),
         Key(
             "retry", "The attempts for a failing job, and the delays between them; false for one attempt.", retryForm,
             examples: [["attempts": 5, "delay": "10s", "max_delay": "15m"]]
@@ -185,34 +182,26 @@ extension RuleDecoder {
             examples: [["use": "move", "with": ["to": "/srv/quarantine/"]]], into: \.onFailure),
         Key(
             "while_busy", "What to do if a file changes while its action runs.", .choice(WhileBusy.self),
-            standard: "coalesce", into: \.rule.whileBusy),
+            into: \.rule.whileBusy),
         Key(
-            "cooldown", "The minimum time between two runs for one file.", .duration(allowsZero: true), standard: 0,
+            "cooldown", "The minimum time between two runs for one file.", .duration(allowsZero: true),
             into: \.rule.cooldown),
     ]
 
-    private static let retryForm = {
-        let policy = Form<RuleDecoder, RetryPolicy?>.switched(
-            [
-                Key("attempts", "The maximum number of attempts.", .integer(1...1_000), standard: 5, into: \.attempts),
-                Key(
-                    "delay", "The delay after the first attempt; it doubles each time.", .duration(), standard: "10s",
-                    into: \.delay),
-                Key("max_delay", "The maximum delay.", .duration(), standard: "15m", into: \.maximumDelay),
-                Key(
-                    "on", "Which failures are retried.", .choice(RetryPolicy.Failures.self), standard: "any",
-                    into: \.on),
-            ], over: RetryPolicy()
-        ) { decoder, entry, policy in
-            decoder.fit(&policy.delay, "delay", &policy.maximumDelay, "max_delay", in: entry.value)
+    private static let retryForm = Form<RuleDecoder, RetryPolicy?>.switched(
+        [
+            Key("attempts", "The maximum number of attempts.", .integer(1...1_000), into: \.attempts),
+            Key("delay", "The delay after the first attempt; it doubles each time.", .duration(), into: \.delay),
+            Key("max_delay", "The maximum delay.", .duration(), into: \.maximumDelay),
+            Key("on", "Which failures are retried.", .choice(RetryPolicy.Failures.self), into: \.on),
+        ], over: RetryPolicy(),
+        help: { entry in
+            let number = entry.value.isPlain ? entry.value.text.flatMap { Int($0) } ?? 0 : 0
+            return number > 1 ? "write { attempts: \(number) }" : nil
         }
-        return Form<RuleDecoder, RetryPolicy?>(policy.noun, policy.schema()) { decoder, entry in
-            if entry.value.isPlain, let text = entry.value.text, let number = Int(text), number > 1 {
-                return decoder.mistyped(entry, "true, false or a mapping", help: "write { attempts: \(number) }")
-            }
-            return policy.read(decoder, entry)
-        }
-    }()
+    ) { decoder, entry, policy in
+        decoder.fit(&policy.delay, "delay", &policy.maximumDelay, "max_delay", in: entry.value)
+    }
 
     private static let aboutPrograms: [RuleKey] = [
         Key(
@@ -247,7 +236,7 @@ extension RuleDecoder {
             .orFalse(
                 .mapping(
                     limits, over: ResourceLimits(), expected: "a mapping or false",
-                    help: "write a mapping, such as { cpu: 30s, memory: 512 MiB }")),
+                    help: { _, _ in "write a mapping, such as { cpu: 30s, memory: 512 MiB }" })),
             examples: [["cpu": "30s", "memory": "512 MiB", "files": 256, "file_size": "1 GiB"]],
             into: \.rule.confinement.limits),
         Key(
@@ -259,7 +248,7 @@ extension RuleDecoder {
             .orFalse(
                 .mapping(
                     sandbox, over: Sandbox(), expected: "a mapping or false",
-                    help: "write a mapping, such as { write: [/srv/out], network: no }"
+                    help: { _, _ in "write a mapping, such as { write: [/srv/out], network: no }" }
                 ) { $0.programs.checkSandbox($2, $1) }), examples: [["write": ["/srv/out"], "network": "no"]],
             into: \.rule.confinement.sandbox),
     ]
@@ -280,16 +269,14 @@ extension RuleDecoder {
         let paths = Form<RuleDecoder, [Template]>(
             "list of paths", SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern))
         ) { $0.programs.paths($1) }
-        let yesOrNo = Form<RuleDecoder, Bool>("`yes` or `no`", ["enum": [true, false, "yes", "no"]]) {
-            $0.bool($1, ("yes", "no"))
-        }
+        let yesOrNo = Form<RuleDecoder, Bool>(
+            "`yes` or `no`", ["enum": [true, false, "yes", "no"]], json: { $0 ? "yes" : "no" }
+        ) { $0.bool($1, ("yes", "no")) }
         return [
             Key("read", "Paths that may be read, including everything below them.", paths, into: \.read),
             Key("write", "Paths that may also be written.", paths, into: \.write),
-            Key("network", "Whether programs can use the network.", yesOrNo, standard: "yes", into: \.allowsNetwork),
-            Key(
-                "required", "Whether a program is not run if it cannot be confined.", yesOrNo, standard: "yes",
-                into: \.isRequired),
+            Key("network", "Whether programs can use the network.", yesOrNo, into: \.allowsNetwork),
+            Key("required", "Whether a program is not run if it cannot be confined.", yesOrNo, into: \.isRequired),
         ]
     }()
 
@@ -303,7 +290,8 @@ extension RuleDecoder {
                 ) { $0.flow.window($1) }), examples: ["22:00-06:00", "Mon-Fri 22:00-06:00"], into: \.rule.window),
         Key(
             "ready", "Further conditions that must be true before the action starts.",
-            .orFalse(.mapping(ready, over: Readiness())), examples: [["done_file": "${name}.done"]], into: \.rule.ready),
+            .orFalse(.mapping(ready, over: Readiness())), examples: [["done_file": "${name}.done"]],
+            into: \.rule.ready),
         Key(
             "group", "Which files of a directory are processed together: those with the same value of this string.",
             Form("string", SchemaForm.text(minimum: 1, pattern: "(?=.*\\$\\{)\(SchemaForm.namePattern)")) {
@@ -316,13 +304,9 @@ extension RuleDecoder {
             }, examples: [["mkv", "nfo"]], into: \.required),
         Key(
             "priority", "The priority among rules with due jobs; higher values run first.", .integer(-1_000...1_000),
-            standard: 0, into: \.rule.priority),
-        Key(
-            "stop", "Whether later rules skip the files that this rule matches.", .boolean, standard: false,
-            into: \.rule.isLast),
-        Key(
-            "allow_loop", "Whether the rule may write files that trigger it again.", .boolean, standard: false,
-            into: \.allowsLoop),
+            into: \.rule.priority),
+        Key("stop", "Whether later rules skip the files that this rule matches.", .boolean, into: \.rule.isLast),
+        Key("allow_loop", "Whether the rule may write files that trigger it again.", .boolean, into: \.allowsLoop),
         Key(
             "tags", "Words by which `alight run --tag` selects rules.",
             Form(

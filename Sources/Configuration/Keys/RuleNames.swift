@@ -25,10 +25,10 @@ final class RuleNames {
     /// Reports former names that belong to enabled rules, and those that two rules claim.
     static func check(_ rules: [DecodedRule]) {
         guard rules.contains(where: { !$0.formerly.isEmpty }) else { return }
-        let inForce = rules.filter(\.isEnabled)
-        let owners = Dictionary(inForce.map { ($0.rule.name, $0.rule.location) }) { first, _ in first }
+        let enabled = rules.filter(\.isEnabled)
+        let owners = Dictionary(enabled.map { ($0.rule.name, $0.rule.location) }) { first, _ in first }
         var claims: [String: SourcePosition] = [:]
-        for former in inForce.flatMap(\.formerly) {
+        for former in enabled.flatMap(\.formerly) {
             if let owner = owners[former.name] {
                 former.problems.error(
                     "the name \(quoted(former.name)) is used by the rule at \(owner)", at: former.range,

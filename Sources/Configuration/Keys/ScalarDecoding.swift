@@ -37,16 +37,13 @@ extension NodeReading {
         return "write '\(word)'" + (entry.value.isPlain ? "" : " without quotes")
     }
 
-    /// Reads a mapping of a few keys.
-    func mapping<Value>(
-        _ entry: YAMLNode.Entry, _ noun: String = "a mapping", keys: [String], help: String? = nil,
-        _ read: (YAMLNode) -> Value?
-    ) -> Value? {
+    /// Reads the entries of a mapping of a few keys.
+    func mapping(_ entry: YAMLNode.Entry, _ noun: String, keys: [String], help: String? = nil) -> [YAMLNode.Entry]? {
         let list = "write a mapping with \(keys.joined(separator: ", "))"
         guard let entries = entries(of: entry.value) else { return mistyped(entry, noun, help: help ?? list) }
         guard !entries.isEmpty else { return reject("\(quoted(entry.name)) is empty", at: mark(entry), help: list) }
         checkKeys(entries, known: keys, noun: "keys of \(quoted(entry.name))")
-        return read(entry.value)
+        return entries
     }
 
     func integer(_ entry: YAMLNode.Entry, in range: ClosedRange<Int>) -> Int? {

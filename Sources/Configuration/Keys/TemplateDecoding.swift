@@ -10,57 +10,41 @@ extension RulePart {
     ///
     /// The step is the index of the action in its list: `${steps.N…}` refers only to earlier steps.
     func template(_ text: String, _ node: YAMLNode, step: Int) -> Template? {
-        let bytes = Array(text.utf8)
-        var parts: [Template.Part] = []
-        var literal: [UInt8] = []
-        var start = 0
+        var home: [UInt8]?
         if text == "~" || text.hasPrefix("~/") {
-            guard let home = home(for: node) else { return nil }
-            parts.append(.literal(home))
-            start = 1
-        }
-        /// Adds the bytes before an offset, and ends the literal part.
-        func add(upTo end: Int, endsPart: Bool) {
-            literal += bytes[start..<end].replacing("$${".utf8, with: "${".utf8)
-            guard endsPart, !literal.isEmpty else { return }
-            parts.append(.literal(literal))
-            literal = []
+            home = self.home(for: node)
+            guard home != nil else { return nil }
         }
         let errorsBefore = problems.errorCount
         var (unknown, early) = (0, 0)
         let scan = PlaceholderScan(text)
-        for token in scan.tokens {
+        let template = Template(scan, home: home) { token in
             func range() -> Range<Int> { mark(node, offset: token.range.lowerBound, length: token.range.count) }
             let placeholder = Placeholder(word: token.word)
-            let isVariable = token.word.hasPrefix("env:")
-            add(upTo: token.range.lowerBound, endsPart: !isVariable)
-            start = token.range.upperBound
             recordCapture(token, placeholder, at: range())
-            if isVariable, let value = hostEnvironment.environment(String(token.word.dropFirst(4))) {
-                literal += value.utf8
-            } else if let placeholder, !isVariable {
-                parts.append(.placeholder(placeholder))
-                guard case .stepOutput(let named, _) = placeholder, named >= step, early < Self.errorsPerText else {
-                    continue
-                }
-                early += 1
-                reportStep(named, in: step, at: range())
-            } else if unknown < Self.errorsPerText {
+            if let value = token.variable.flatMap(hostEnvironment.environment) { return .literal(Array(value.utf8)) }
+            guard let placeholder else {
+                if unknown < Self.errorsPerText { reportUnknown(token, at: range()) }
                 unknown += 1
-                reportUnknown(token.word, at: range())
+                return nil
             }
+            if case .stepOutput(let named, _) = placeholder, named >= step {
+                if early < Self.errorsPerText { reportStep(named, in: step, at: range()) }
+                early += 1
+            }
+            return .placeholder(placeholder)
         }
         if let unclosed = scan.unclosed, unknown < Self.errorsPerText {
             reportUnclosed(text, at: mark(node, offset: unclosed, length: 2))
         }
-        add(upTo: bytes.count, endsPart: true)
-        return problems.errorCount == errorsBefore ? Template(parts: parts) : nil
+        return problems.errorCount == errorsBefore ? template : nil
     }
 
-    private func reportUnknown(_ word: String, at range: Range<Int>) {
-        if word.hasPrefix("env:") { return reportUnset(String(word.dropFirst(4)), at: range) }
+    private func reportUnknown(_ token: PlaceholderToken, at range: Range<Int>) {
+        if let name = token.variable { return reportUnset(name, at: range) }
         problems.error(
-            "unknown placeholder '${\(escaped(word, limit: 80))}'", at: range, help: placeholderHelp(for: word))
+            "unknown placeholder '${\(escaped(token.word, limit: 80))}'", at: range,
+            help: placeholderHelp(for: token.word))
     }
 
     private func reportStep(_ named: Int, in step: Int, at range: Range<Int>) {

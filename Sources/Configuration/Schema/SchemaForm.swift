@@ -24,11 +24,6 @@ enum SchemaForm {
         ["type": "integer", "minimum": .integer(Int64(range.lowerBound)), "maximum": .integer(Int64(range.upperBound))]
     }
 
-    /// One of the raw values of a type.
-    static func choice<Choice: RawRepresentable<String> & CaseIterable>(_: Choice.Type) -> JSONValue {
-        words(Choice.allCases.map(\.rawValue))
-    }
-
     static func words(_ words: [String]) -> JSONValue { ["enum": .array(words.map(JSONValue.string))] }
 
     /// A duration such as `1h30m`: each unit once, in descending order.
@@ -96,14 +91,6 @@ enum SchemaForm {
         return .object(object)
     }
 
-    /// `true`, `false` or a mapping with settings.
-    static func switched(_ members: [String: JSONValue]) -> JSONValue {
-        ["anyOf": [boolean, object(members, isNonEmpty: true)]]
-    }
-
-    /// `false`, or the form.
-    static func orFalse(_ form: JSONValue) -> JSONValue { ["anyOf": [["const": false], form]] }
-
     // MARK: - Programs
 
     /// A program and its arguments; as an argument, `null` is also a word.
@@ -156,12 +143,12 @@ enum SchemaForm {
         guard schema.type == "string" else { return .object(members) }
         // A string with a placeholder has no value yet that could be checked.
         let free: JSONValue = ["type": "string", "pattern": .string(#"\$\{"#)]
-        let notes = members.filter { ["title", "description", "default", "examples"].contains($0.key) }
-        let checks = members.filter { notes[$0.key] == nil }
+        let annotations = members.filter { ["title", "description", "default", "examples"].contains($0.key) }
+        let checks = members.filter { annotations[$0.key] == nil }
         let string: [String: JSONValue] = [
             "anyOf": [.object(checks), free], "type": "string", "allOf": [["pattern": .string(templatePattern)]],
         ]
-        return .object(string.merging(notes) { $1 })
+        return .object(string.merging(annotations) { $1 })
     }
 
     private static func number(_ value: Double) -> JSONValue {

@@ -93,34 +93,27 @@ struct ConfigurationDecoder: NodeReading {
         guard !text.isEmpty, !text.utf8.contains(0) else {
             return reject("\(name) is empty", at: range, help: "write a path, or remove the key")
         }
-        var bytes: [UInt8] = []
-        var written = Array(text.utf8)
-        var start = 0
+        var home: [UInt8]?
         if text == "~" || text.hasPrefix("~/") {
-            guard let home = home(for: node) else { return nil }
-            bytes += home
-            start = 1
+            home = self.home(for: node)
+            guard home != nil else { return nil }
         }
-        for token in PlaceholderScan(text).tokens {
+        let errorsBefore = problems.errorCount
+        let scan = PlaceholderScan(text)
+        let template = Template(scan, home: home) { token in
+            guard problems.errorCount == errorsBefore else { return nil }
             let range = mark(node, offset: token.range.lowerBound, length: token.range.count)
-            guard token.word.hasPrefix("env:") else {
+            guard let name = token.variable else {
                 return reject(
                     "placeholder '${\(escaped(token.word, limit: 80))}' has no value here", at: range,
                     help: "the only placeholder allowed here is ${env:NAME}")
             }
-            guard let value = hostEnvironment.environment(String(token.word.dropFirst(4))) else {
-                reportUnset(String(token.word.dropFirst(4)), at: range)
-                return nil
-            }
-            bytes += written[start..<token.range.lowerBound].replacing("$${".utf8, with: "${".utf8) + value.utf8
-            start = token.range.upperBound
-        }
-        written.removeFirst(start)
-        if written.firstRange(of: "${".utf8).map({ $0.lowerBound == 0 || written[$0.lowerBound - 1] != 0x24 }) == true {
-            reportUnclosed(text, at: mark(node))
+            if let value = hostEnvironment.environment(name) { return .literal(Array(value.utf8)) }
+            reportUnset(name, at: range)
             return nil
         }
-        bytes += written.replacing("$${".utf8, with: "${".utf8)
+        if problems.errorCount == errorsBefore, scan.unclosed != nil { reportUnclosed(text, at: mark(node)) }
+        guard problems.errorCount == errorsBefore, let bytes = template.literal else { return nil }
         if let directory { return directory.resolving(bytes).normalized }
         guard bytes.first == .slash else {
             return reject(

@@ -6,10 +6,7 @@ package struct Setting<Value: Sendable>: Sendable {
     package var value: Value
     package var origin: SettingOrigin
 
-    package init(_ value: Value, from origin: SettingOrigin) {
-        self.value = value
-        self.origin = origin
-    }
+    package init(_ value: Value, from origin: SettingOrigin) { (self.value, self.origin) = (value, origin) }
 }
 
 extension Setting: Equatable where Value: Equatable {}

@@ -45,9 +45,7 @@ extension NodeReading {
     ) -> Value? {
         do throws(Problem) {
             return try convert()
-        } catch {
-            return reject(error.message, at: range, help: error.remedy)
-        }
+        } catch { return reject(error.message, at: range, help: error.remedy) }
     }
 
     /// Reports unknown keys; for misplaced ones, the closure returns the help.
@@ -65,7 +63,7 @@ extension NodeReading {
     }
 
     /// Returns the nearest candidate; all of them if none is near or there are few, and none if there are very many.
-    func spellingHelp(for word: String, candidates: [String], noun: String, except present: [String] = []) -> String? {
+    func spellingHelp(for word: String, candidates: [String], noun: String, except present: [String]) -> String? {
         if candidates.count > 8, let near = Spelling.nearest(to: word, in: candidates, except: present) {
             return "write '\(near)'"
         }

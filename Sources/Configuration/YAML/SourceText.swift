@@ -1,4 +1,5 @@
 package import Rules
+import System
 
 /// The text of a YAML file: valid UTF-8, with line and column positions.
 ///
@@ -17,8 +18,7 @@ package struct SourceText: Sendable {
     private static let charactersPerCheckpoint = 32
 
     package init(file: String, bytes: [UInt8]) {
-        self.file = file
-        self.bytes = bytes
+        (self.file, self.bytes) = (file, bytes)
         var lineStarts = [0]
         var checkpoints = [0]
         var isASCII = true
@@ -29,7 +29,7 @@ package struct SourceText: Sendable {
                 if byte == Self.lineFeed || (byte == Self.carriageReturn && !isBeforeLineFeed) {
                     lineStarts.append(offset + 1)
                 }
-                guard !Self.isContinuation(byte) else { continue }
+                guard !UTF8.isContinuation(byte) else { continue }
                 if byte >= 0x80 { isASCII = false }
                 if character > 0, character % Self.charactersPerCheckpoint == 0 { checkpoints.append(offset) }
                 character += 1
@@ -86,20 +86,20 @@ package struct SourceText: Sendable {
         guard !checkpoints.isEmpty else { return offset }
         let checkpoint = checkpoints.lastIndex(notAbove: offset)
         let rest = bytes[checkpoints[checkpoint]..<offset]
-        return checkpoint * Self.charactersPerCheckpoint + rest.count { !Self.isContinuation($0) }
+        return checkpoint * Self.charactersPerCheckpoint + rest.count { !UTF8.isContinuation($0) }
     }
 
     /// Returns the offset of the next character.
     package func offset(after offset: Int) -> Int {
         var next = offset + 1
-        while next < bytes.count, Self.isContinuation(bytes[next]) { next += 1 }
+        while next < bytes.count, UTF8.isContinuation(bytes[next]) { next += 1 }
         return min(next, bytes.count)
     }
 
     /// Returns the offset of the previous character.
     package func offset(before offset: Int) -> Int {
         var previous = offset - 1
-        while previous > 0, Self.isContinuation(bytes[previous]) { previous -= 1 }
+        while previous > 0, UTF8.isContinuation(bytes[previous]) { previous -= 1 }
         return max(previous, 0)
     }
 
@@ -110,19 +110,11 @@ package struct SourceText: Sendable {
 
     private static let lineFeed = UInt8(ascii: "\n")
     private static let carriageReturn = UInt8(ascii: "\r")
-
-    private static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
 }
 
 extension [Int] {
     /// Returns the last index of a sorted array whose element is not above the limit; 0 if all are.
     func lastIndex(notAbove limit: Int) -> Int {
-        var low = 0
-        var high = count - 1
-        while low < high {
-            let middle = (low + high + 1) / 2
-            if self[middle] <= limit { low = middle } else { high = middle - 1 }
-        }
-        return low
+        Swift.max(0, indices.bisected { self[$0] > limit } - 1)
     }
 }

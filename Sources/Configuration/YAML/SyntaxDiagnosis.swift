@@ -10,8 +10,7 @@ struct SyntaxDiagnosis {
     private let context: Int
 
     init(_ error: YAMLSyntaxError, in source: SourceText) {
-        self.source = source
-        self.error = error
+        (self.source, self.error) = (source, error)
         at = source.offset(ofCharacter: error.character)
         context = source.offset(ofCharacter: error.contextCharacter)
     }

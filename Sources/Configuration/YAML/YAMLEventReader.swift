@@ -3,9 +3,11 @@ import CLibYAML
 /// One event of libyaml, copied out of its memory.
 struct YAMLEvent {
     enum Kind {
-        case streamStart, streamEnd, documentStart, documentEnd, sequenceStart, sequenceEnd, mappingStart, mappingEnd
+        case documentStart, sequenceStart, sequenceEnd, mappingStart, mappingEnd
         case scalar(String, YAMLNode.Style)
         case alias(String)
+        /// The start or end of the stream, or the end of a document.
+        case other
     }
 
     var kind: Kind
@@ -66,11 +68,9 @@ struct YAMLEventReader: ~Copyable {
 
     private static func copy(of event: yaml_event_t) -> YAMLEvent {
         let start = Int(event.start_mark.index)
-        var copy = YAMLEvent(kind: .streamEnd, characters: start..<max(start, Int(event.end_mark.index)))
+        var copy = YAMLEvent(kind: .other, characters: start..<max(start, Int(event.end_mark.index)))
         switch event.type {
-        case YAML_STREAM_START_EVENT: copy.kind = .streamStart
         case YAML_DOCUMENT_START_EVENT: copy.kind = .documentStart
-        case YAML_DOCUMENT_END_EVENT: copy.kind = .documentEnd
         case YAML_SEQUENCE_END_EVENT: copy.kind = .sequenceEnd
         case YAML_MAPPING_END_EVENT: copy.kind = .mappingEnd
         case YAML_ALIAS_EVENT: copy.kind = .alias(text(event.data.alias.anchor) ?? "")
@@ -89,7 +89,7 @@ struct YAMLEventReader: ~Copyable {
             copy.kind = .mappingStart
             (copy.anchor, copy.tag) = (text(mapping.anchor), text(mapping.tag))
             copy.isFlow = mapping.style == YAML_FLOW_MAPPING_STYLE
-        // libyaml returns an empty event only after the end of the stream.
+        // libyaml also returns an empty event, but only after the end of the stream.
         default: break
         }
         return copy

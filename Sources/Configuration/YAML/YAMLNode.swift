@@ -34,10 +34,7 @@ package struct YAMLNode: Sendable {
     /// Whether the node has already been reported, so that no further message is needed.
     package var isInvalid = false
 
-    package init(_ content: Content, range: Range<Int>) {
-        self.content = content
-        self.range = range
-    }
+    package init(_ content: Content, range: Range<Int>) { (self.content, self.range) = (content, range) }
 
     /// The string of a scalar.
     package var text: String? { if case .scalar(let text, _) = content { text } else { nil } }

@@ -8,9 +8,7 @@ package struct YAMLProblem: Error, Sendable, Hashable {
     package var help: String?
 
     init(_ message: String, at range: Range<Int>, help: String?) {
-        self.range = range
-        self.message = message
-        self.help = help
+        (self.range, self.message, self.help) = (range, message, help)
     }
 }
 
@@ -223,9 +221,7 @@ private struct YAMLTreeBuilder: ~Copyable {
     private mutating func next() throws(YAMLProblem) -> YAMLEvent {
         do throws(YAMLSyntaxError) {
             return try reader.next()
-        } catch {
-            throw SyntaxDiagnosis(error, in: source).problem
-        }
+        } catch { throw SyntaxDiagnosis(error, in: source).problem }
     }
 
     private func range(of event: YAMLEvent) -> Range<Int> {

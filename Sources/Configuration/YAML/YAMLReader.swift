@@ -16,9 +16,7 @@ package enum YAMLReader {
                 if let problem = problems.min(by: { $0.range.lowerBound < $1.range.lowerBound }) { throw problem }
                 guard let root else { throw YAMLProblem("the file is empty", at: 0..<0, help: nil) }
                 return .success(try value(of: root))
-            } catch {
-                throw Diagnostic(.error, in: source, at: error.range, message: error.message, help: error.help)
-            }
+            } catch { throw Diagnostic(.error, in: source, at: error.range, message: error.message, help: error.help) }
         } catch {
             let location = error.location.line > 0 ? error.location.description : shown
             return .failure(HandlerProblem(message: "\(location): \(error.message)", help: error.help))
@@ -33,9 +31,7 @@ package enum YAMLReader {
             if scalar == .text { return .string(text) }
             do throws(HandlerProblem) {
                 return try scalar.json()
-            } catch {
-                throw YAMLProblem(error.message, at: node.range, help: error.help)
-            }
+            } catch { throw YAMLProblem(error.message, at: node.range, help: error.help) }
         case .sequence(let elements): return .array(try elements.map(value))
         case .mapping(let entries):
             var members: [String: JSONValue] = [:]

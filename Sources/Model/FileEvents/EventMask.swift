@@ -47,15 +47,12 @@ public struct EventMask: OptionSet, Hashable, Sendable {
     /// `created modified deleted moved attributes`.
     public static let differences: EventMask = [.created, .modified, .deleted, .moved, .attributes]
 
-    /// The words with their masks, in a fixed order.
-    private static let table: [(word: String, mask: EventMask)] = [
-        ("created", .created), ("modified", .modified), ("deleted", .deleted), ("moved", .moved),
-        ("attributes", .attributes), ("arriving", .arriving), ("extended", .extended), ("truncated", .truncated),
-        ("overwritten", .overwritten), ("attributes.mode", .mode), ("attributes.uid", .uid),
-        ("attributes.gid", .gid), ("attributes.nlink", .nlink), ("attributes.mtime", .mtime),
-        ("attributes.xattr", .xattr), ("scan_begin", .scanStarted), ("scan_end", .scanEnded), ("overflow", .overflow),
-        ("unmounted", .unmounted), ("root_gone", .rootGone), ("root_back", .rootBack), ("opened", .opened),
-        ("accessed", .accessed), ("closed", .closed),
+    /// The valid words in a rules file, one for each member above, in the order of their bits.
+    public static let words = [
+        "created", "modified", "deleted", "moved", "attributes", "arriving", "extended", "truncated", "overwritten",
+        "attributes.mode", "attributes.uid", "attributes.gid", "attributes.nlink", "attributes.mtime",
+        "attributes.xattr", "scan_begin", "scan_end", "overflow", "unmounted", "root_gone", "root_back", "opened",
+        "accessed", "closed",
     ]
 
     /// The inotify(7) names.
@@ -95,40 +92,39 @@ public struct EventMask: OptionSet, Hashable, Sendable {
     ///
     /// inotify(7) names are accepted: `IN_CLOSE_WRITE` and `IN_MOVED_TO` both mean "a file is complete".
     public init?(word: String) {
-        guard let entry = (Self.table + Self.inotifyTable).first(where: { $0.word == word }) else { return nil }
-        self = entry.mask
+        if let bit = Self.words.firstIndex(of: word) {
+            self.init(rawValue: 1 << UInt32(bit))
+        } else {
+            guard let entry = Self.inotifyTable.first(where: { $0.word == word }) else { return nil }
+            self = entry.mask
+        }
     }
-
-    /// The valid words in a rules file, for messages.
-    public static var words: [String] { table.map(\.word) }
 
     /// The valid inotify(7) names in a rules file, for messages.
     public static var inotifyWords: [String] { inotifyTable.map(\.word) }
 
     /// Whether the mask contains an event of this kind with these changes.
     public func takes(_ kind: EventKind, changed: [String] = []) -> Bool {
-        if contains(EventMask(kind)) { return true }
-        let narrow: EventMask
-        switch kind {
-        case .modified: narrow = [.extended, .truncated, .overwritten]
-        case .attributes: narrow = [.mode, .uid, .gid, .nlink, .mtime, .xattr]
-        default: return false
-        }
+        let whole = EventMask(kind)
+        if contains(whole) { return true }
+        let narrow = Self.events(of: kind).subtracting(whole)
+        guard !isDisjoint(with: narrow) else { return false }
         return changed.contains { word in
             let name = word.hasPrefix("xattr:") ? "xattr" : word
             let mask = EventMask(word: kind == .attributes ? "attributes.\(name)" : name) ?? []
-            return !mask.isEmpty && !isDisjoint(with: mask.intersection(narrow))
+            return !isDisjoint(with: mask.intersection(narrow))
         }
     }
 
     /// The kinds with at least one event in the mask, in a fixed order.
-    public var kinds: [EventKind] {
-        EventKind.allCases.filter { kind in
-            switch kind {
-            case .modified: !isDisjoint(with: .content)
-            case .attributes: !isDisjoint(with: .anyAttribute)
-            default: contains(EventMask(kind))
-            }
+    public var kinds: [EventKind] { EventKind.allCases.filter { !isDisjoint(with: Self.events(of: $0)) } }
+
+    /// The whole kind and its narrower events.
+    private static func events(of kind: EventKind) -> EventMask {
+        switch kind {
+        case .modified: .content
+        case .attributes: .anyAttribute
+        default: EventMask(kind)
         }
     }
 }

@@ -44,18 +44,13 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
     case closed
 
     /// Whether the event is about the watching of a root, not about a path in it.
-    public var isLifecycle: Bool {
-        switch self {
-        case .scanStarted, .scanEnded, .overflow, .unmounted, .rootGone, .rootBack: true
-        default: false
-        }
-    }
+    public var isLifecycle: Bool { EventMask.lifecycle.contains(EventMask(self)) }
 
     /// Whether the event passes on the report of the kernel, without checking the disk.
-    public var isRaw: Bool { self == .opened || self == .accessed || self == .closed }
+    public var isRaw: Bool { EventMask.raw.contains(EventMask(self)) }
 
     /// Whether the event reports a difference between the disk and what the action last received.
-    package var isDifference: Bool { EventMask.differences.takes(self) }
+    package var isDifference: Bool { EventMask.differences.contains(EventMask(self)) }
 }
 
 /// The reason why Alight checked the path.
@@ -122,20 +117,10 @@ public struct FileEvent: Hashable, Sendable {
         sameAs: [PathBytes] = [], children: Int? = nil, tail: TailText? = nil, origin: EventOrigin = .live,
         time: Timestamp
     ) {
-        self.kind = kind
-        self.path = path
-        self.root = root
-        self.from = from
-        self.snapshot = snapshot
-        former = before.map(Box.init)
-        self.changed = changed
-        self.isReplaced = isReplaced
-        self.isByMove = isByMove
-        self.sameAs = sameAs
-        self.children = children
-        addition = tail.map(Box.init)
-        self.origin = origin
-        self.time = time
+        (self.kind, self.path, self.root, self.from, self.snapshot) = (kind, path, root, from, snapshot)
+        (self.changed, self.isReplaced, self.isByMove, self.sameAs) = (changed, isReplaced, isByMove, sameAs)
+        (self.children, self.origin, self.time) = (children, origin, time)
+        (former, addition) = (before.map(Box.init), tail.map(Box.init))
     }
 }
 
@@ -151,9 +136,6 @@ public struct TailText: Hashable, Sendable {
     public var remaining: UInt64
 
     public init(offset: UInt64, bytes: [UInt8], isReset: Bool = false, remaining: UInt64 = 0) {
-        self.offset = offset
-        self.bytes = bytes
-        self.isReset = isReset
-        self.remaining = remaining
+        (self.offset, self.bytes, self.isReset, self.remaining) = (offset, bytes, isReset, remaining)
     }
 }

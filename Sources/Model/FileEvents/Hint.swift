@@ -47,9 +47,7 @@ public struct Hint: Sendable, Hashable {
     public var origin: EventOrigin
 
     public init(path: PathBytes, signs: Signs = .content, origin: EventOrigin = .live) {
-        self.path = path
-        self.signs = signs
-        self.origin = origin
+        (self.path, self.signs, self.origin) = (path, signs, origin)
     }
 
     /// Merges a later hint for the same path.

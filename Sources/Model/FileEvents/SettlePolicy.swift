@@ -30,14 +30,8 @@ package struct SettlePolicy: Sendable, Hashable {
         quiet: Duration? = nil, stable: StableRounds? = nil, writers: Gate = .wait, locks: Gate = .ignore,
         partial: Gate = .wait, whenHeld: Duration? = nil, maximumWait: Duration? = nil, isTree: Bool = false
     ) {
-        self.quiet = quiet
-        self.stable = stable
-        self.writers = writers
-        self.locks = locks
-        self.partial = partial
-        self.whenHeld = whenHeld
-        self.maximumWait = maximumWait
-        self.isTree = isTree
+        (self.quiet, self.stable, self.writers, self.locks, self.partial) = (quiet, stable, writers, locks, partial)
+        (self.whenHeld, self.maximumWait, self.isTree) = (whenHeld, maximumWait, isTree)
     }
 
     /// The quiet time where the kernel reports every change.

@@ -11,10 +11,7 @@ package struct WritingProcess: Sendable, Hashable {
     package var uid: UInt32?
 
     package init(pid: Int32, name: PathBytes? = nil, executable: PathBytes? = nil, uid: UInt32? = nil) {
-        self.pid = pid
-        self.name = name
-        self.executable = executable
-        self.uid = uid
+        (self.pid, self.name, self.executable, self.uid) = (pid, name, executable, uid)
     }
 }
 
@@ -26,10 +23,7 @@ package enum Writer: Sendable, Hashable {
     case unknown(UnknownWriter)
 
     /// The process, if it is known.
-    package var process: WritingProcess? {
-        guard case .process(let process) = self else { return nil }
-        return process
-    }
+    package var process: WritingProcess? { if case .process(let process) = self { process } else { nil } }
 }
 
 /// The reason why a writer is unknown.

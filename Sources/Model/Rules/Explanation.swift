@@ -75,9 +75,7 @@ package struct Explanation: Sendable {
     package var findings: [String] = []
 
     /// Whether the rule matches the path.
-    package var isTaken: Bool {
-        if case .taken = verdict { true } else { false }
-    }
+    package var isTaken: Bool { if case .taken = verdict { true } else { false } }
 }
 
 extension Explanation {

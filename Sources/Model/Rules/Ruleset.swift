@@ -66,8 +66,7 @@ package struct Ruleset: Sendable {
     /// Returns the rule that stops a later rule from receiving an event; nil if there is none.
     ///
     /// Evaluates only rules that could match the path, even if many rules have `stop`.
-    package func stopper(of event: FileEvent, to index: Int, reading read: Rule.ContentReader = Rule.noContent) -> Rule?
-    {
+    package func stopper(of event: FileEvent, to index: Int, reading read: Rule.ContentReader) -> Rule? {
         guard !event.kind.isLifecycle, isAfterStop(index) else { return nil }
         let path = event.path.bytes
         let could = filters.candidates(for: path) + filters.treeCandidates(for: path)
@@ -79,11 +78,6 @@ package struct Ruleset: Sendable {
 extension Rule {
     /// Reads the content type of the file of an event; may block.
     package typealias ContentReader = (FileEvent) -> ConditionInput.Content
-
-    /// Returns an unknown content type without reading the file.
-    package static let noContent: @Sendable (FileEvent) -> ConditionInput.Content = { _ in
-        .unknown("its content is not checked")
-    }
 
     /// Whether the rule matches an event that another rule would receive: by name, type and kind.
     ///

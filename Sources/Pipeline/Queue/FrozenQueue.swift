@@ -99,11 +99,6 @@ struct FrozenQueue {
 
     private func position(of number: UInt64) -> Int {
         if due.last.map({ $0 < number }) ?? true { return due.count }
-        var (low, high) = (0, due.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if due[middle] < number { low = middle + 1 } else { high = middle }
-        }
-        return low
+        return due.indices.bisected { due[$0] >= number }
     }
 }

@@ -203,7 +203,7 @@ struct ConfigurationTests {
         let hostEnvironment = RuleLoader.Environment(
             home: "/home/ada", environment: { _ in nil }, currentDirectory: "/")
         var configuration = configuration
-        try ConfigurationEnvironment(variables, hostEnvironment: hostEnvironment).read(into: &configuration)
+        try ConfigurationLoader(hostEnvironment: hostEnvironment).read(variables, into: &configuration)
         return configuration
     }
 

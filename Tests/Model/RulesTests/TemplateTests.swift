@@ -99,6 +99,11 @@ struct TemplateTests {
         #expect(try Template("${path} ${size}") { _ in nil }.placeholders == [.path, .size])
     }
 
+    @Test func `an unclosed placeholder is found after an escaped one`() {
+        #expect(PlaceholderScan("$${ ${x").unclosed == 4)
+        #expect(PlaceholderScan("$${a} ${x}").unclosed == nil)
+    }
+
     // MARK: Expansion
 
     static func values(

@@ -127,12 +127,6 @@ struct FileIndex {
 
     /// Returns the first position that is not before the entry.
     private func position(of entry: Entry, at path: PathBytes) -> Int {
-        var low = 0
-        var high = lines.count
-        while low < high {
-            let middle = (low + high) / 2
-            if order.isBefore(lines[middle], entry, path) { low = middle + 1 } else { high = middle }
-        }
-        return low
+        lines.indices.bisected { !order.isBefore(lines[$0], entry, path) }
     }
 }

@@ -61,8 +61,7 @@ package struct Glob: Sendable, Hashable, CustomStringConvertible {
         package var isCaseSensitive = false
 
         package init(matchesHidden: Bool = false, isCaseSensitive: Bool = false) {
-            self.matchesHidden = matchesHidden
-            self.isCaseSensitive = isCaseSensitive
+            (self.matchesHidden, self.isCaseSensitive) = (matchesHidden, isCaseSensitive)
         }
     }
 

@@ -24,10 +24,7 @@ struct GlobCharacter {
         }
     }
 
-    private init(value: UInt32, length: Int) {
-        self.value = value
-        self.length = length
-    }
+    private init(value: UInt32, length: Int) { (self.value, self.length) = (value, length) }
 
     private init(multibyte bytes: Span<UInt8>, at position: Int, end: Int) {
         let first = bytes[position]
@@ -37,7 +34,7 @@ struct GlobCharacter {
         if isValid {
             for offset in 1..<count {
                 let byte = bytes[position + offset]
-                isValid = isValid && Self.isContinuation(byte)
+                isValid = isValid && UTF8.isContinuation(byte)
                 scalar = scalar << 6 | UInt32(byte & 0x3F)
             }
         }
@@ -58,8 +55,6 @@ struct GlobCharacter {
         default: 1
         }
     }
-
-    static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
 }
 
 /// The characters between `[` and `]`.
@@ -70,12 +65,12 @@ struct GlobClass: Sendable {
     private var ascii: (low: UInt64, high: UInt64) = (0, 0)
 
     init(_ ranges: [ClosedRange<UInt32>], isNegated: Bool, foldsCase: Bool = false) {
-        self.ranges = ranges
-        self.isNegated = isNegated
+        (self.ranges, self.isNegated) = (ranges, isNegated)
         for value in UInt32(0)..<128 {
             var isListed = ranges.contains { $0.contains(value) }
-            if foldsCase, let other = Self.otherCase(value) {
-                isListed = isListed || ranges.contains { $0.contains(other) }
+            if foldsCase, (0x61...0x7A).contains(value | 0x20) {
+                // A letter in its other case.
+                isListed = isListed || ranges.contains { $0.contains(value ^ 0x20) }
             }
             guard isListed != isNegated else { continue }
             if value < 64 { ascii.low |= 1 << UInt64(value) } else { ascii.high |= 1 << UInt64(value - 64) }
@@ -94,13 +89,6 @@ struct GlobClass: Sendable {
 
     /// The characters at which it starts or stops matching.
     var bounds: [UInt32] { ranges.flatMap { [$0.lowerBound, $0.upperBound, $0.upperBound + 1] } }
-
-    private static func otherCase(_ value: UInt32) -> UInt32? {
-        switch value {
-        case 0x41...0x5A, 0x61...0x7A: value ^ 0x20
-        default: nil
-        }
-    }
 
     /// The names that may appear between `[:` and `:]`, for ASCII as in the C locale.
     static let names: [(name: String, ranges: [ClosedRange<UInt32>])] = [

@@ -13,9 +13,14 @@ struct GlobExpansion {
 
     init(_ nodes: [GlobNode], errors: GlobErrors) throws(GlobError) {
         let lists = try Self.expand(nodes, offset: 0, errors: errors)
-        guard lists.allSatisfy({ !$0.isEmpty }) else { throw errors.hasEmptyAlternative() }
+        guard lists.allSatisfy({ !$0.isEmpty }) else {
+            throw errors.error(
+                at: 0, "has an alternative that is empty", help: "write at least one name in every alternative")
+        }
         let absolute = lists.count { $0[0].kind == .slash }
-        guard absolute == 0 || absolute == lists.count else { throw errors.mixesAnchors() }
+        guard absolute == 0 || absolute == lists.count else {
+            throw errors.error(at: 0, "is absolute in one alternative and relative in another", help: "write two globs")
+        }
         var alternatives: [[[GlobAtom]]] = []
         for list in lists { alternatives.append(try Self.components(of: list, errors: errors)) }
         self.alternatives = alternatives
@@ -53,14 +58,26 @@ struct GlobExpansion {
 
     /// Splits an alternative at its slashes, and drops empty components and `.`.
     private static func components(of atoms: [GlobAtom], errors: GlobErrors) throws(GlobError) -> [[GlobAtom]] {
-        if let last = atoms.last, last.kind == .slash { throw errors.endsWithSlash(at: last.offset) }
+        if let last = atoms.last, last.kind == .slash {
+            let subject = errors.pattern.last == .slash ? errors.glob : "an alternative of \(errors.glob)"
+            throw GlobError(
+                offset: last.offset, message: "\(subject) ends with '/'",
+                help: "remove it; directories are chosen with types: [directory]")
+        }
         var components: [[GlobAtom]] = []
         for part in atoms.split(whereSeparator: { $0.kind == .slash }) {
             let isDots = part.count <= 2 && part.allSatisfy { $0.kind == .literal(.dot) }
-            if isDots, part.count == 2, let first = part.first { throw errors.holdsParent(at: first.offset) }
+            if isDots, part.count == 2, let first = part.first {
+                throw errors.error(
+                    at: first.offset, "contains '..'", help: "write the directory itself; a glob only compares names")
+            }
             if !isDots { components.append(Array(part)) }
         }
-        guard !components.isEmpty else { throw errors.namesNothing(at: atoms.first?.offset ?? 0) }
+        guard !components.isEmpty else {
+            throw errors.error(
+                at: atoms.first?.offset ?? 0, "matches no file",
+                help: "write '*' for the files of the directory, or '**' for all below it")
+        }
         return components
     }
 

@@ -41,8 +41,12 @@ struct GlobParser {
 
     /// Parses the whole pattern.
     mutating func parse() throws(GlobError) -> [GlobNode] {
-        guard !pattern.isEmpty else { throw errors.isEmpty() }
-        if let nul = pattern.firstIndex(of: 0) { throw errors.holdsNUL(at: nul) }
+        if pattern.isEmpty {
+            throw GlobError(offset: 0, message: "the glob is empty", help: "write a path, such as 'in/*.jpg'")
+        }
+        if let nul = pattern.firstIndex(of: 0) {
+            throw errors.error(at: nul, "contains a NUL byte, which no path can", help: "remove the byte")
+        }
         return try sequence(depth: 0)
     }
 
@@ -66,7 +70,10 @@ struct GlobParser {
             case .slash:
                 nodes.append(take(.slash))
             case UInt8(ascii: "\\"):
-                guard let escaped = peek(1) else { throw errors.endsWithBackslash(at: start) }
+                guard let escaped = peek(1) else {
+                    throw errors.error(
+                        at: start, #"ends with '\', which escapes nothing"#, help: #"write '\\' to match a backslash"#)
+                }
                 index += 1
                 nodes.append(literal(escaped))
             default:
@@ -97,17 +104,26 @@ extension GlobParser {
     /// Parses `{…}`: a group, or literal braces if they contain no comma.
     private mutating func group(depth: Int) throws(GlobError) -> [GlobNode] {
         let opening = index
-        guard depth <= Self.maximumNesting else { throw errors.nestsTooDeep(at: opening) }
+        guard depth <= Self.maximumNesting else {
+            throw errors.error(
+                at: opening, "nests braces more than \(Self.maximumNesting) deep", help: "write several globs")
+        }
         let openingBrace = literal(UInt8(ascii: "{"))
         var branches = [try sequence(depth: depth)]
         while peek() == UInt8(ascii: ",") {
             index += 1
             branches.append(try sequence(depth: depth))
         }
-        guard peek() != nil else { throw errors.hasNoClosingBrace(at: opening) }
+        guard peek() != nil else {
+            throw errors.error(at: opening, "has no closing '}'", help: "add '}', or write '[{]' to match a brace")
+        }
         let closingBrace = literal(UInt8(ascii: "}"))
         guard branches.count == 1 else { return [.group(branches, offset: opening)] }
-        guard !isRange(pattern[(opening + 1)..<(index - 1)]) else { throw errors.expandsRange(opening..<index) }
+        guard !isRange(pattern[(opening + 1)..<(index - 1)]) else {
+            throw errors.error(
+                at: opening, "contains the range '\(errors.shown(opening..<index))', which globs do not expand",
+                help: "write every alternative, as in '{1,2,3}', or a class, as in '[1-3]'")
+        }
         return [openingBrace] + branches[0] + [closingBrace]
     }
 
@@ -139,7 +155,8 @@ extension GlobParser {
     private mutating func characterClass() throws(GlobError) -> Int {
         let opening = index
         if let name = className(at: opening), GlobClass.names.contains(where: { $0.name == name.text }) {
-            throw errors.holdsBareClass(name.range)
+            let shown = errors.shown(name.range)
+            throw errors.error(at: opening, "contains '\(shown)' outside of '[' and ']'", help: "write '[\(shown)]'")
         }
         index += 1
         let isNegated = peek() == UInt8(ascii: "!") || peek() == UInt8(ascii: "^")
@@ -148,7 +165,11 @@ extension GlobParser {
         var ranges: [ClosedRange<UInt32>] = []
         while let byte = peek(), byte != UInt8(ascii: "]") || index == first { ranges += try classItem(of: opening) }
         guard peek() != nil else { throw errors.hasNoClosingBracket(at: opening) }
-        if let slash = pattern[opening..<index].firstIndex(of: .slash) { throw errors.holdsSlashInClass(at: slash) }
+        if let slash = pattern[opening..<index].firstIndex(of: .slash) {
+            throw errors.error(
+                at: slash, "contains '/' between '[' and ']', which match within one name",
+                help: "write '{a/b,c}' for alternatives that contain '/'")
+        }
         index += 1
         classes.append(GlobClass(ranges, isNegated: isNegated))
         return classes.count - 1
@@ -159,7 +180,9 @@ extension GlobParser {
         let start = index
         if let name = className(at: start) {
             guard let known = GlobClass.names.first(where: { $0.name == name.text }) else {
-                throw errors.holdsUnknownClass(name.range)
+                throw errors.error(
+                    at: start, "contains the unknown class '\(errors.shown(name.range))'",
+                    help: "the classes are \(GlobClass.names.map(\.name).joined(separator: ", "))")
             }
             index = name.range.upperBound
             return known.ranges
@@ -168,11 +191,17 @@ extension GlobParser {
         let lowEnd = index
         guard peek() == UInt8(ascii: "-"), let next = peek(1), next != UInt8(ascii: "]") else { return [low...low] }
         index += 1
-        if let name = className(at: index) { throw errors.endsRangeWithClass(name.range) }
+        if let name = className(at: index) {
+            throw errors.error(
+                at: index, "contains a range that ends with '\(errors.shown(name.range))'",
+                help: #"end the range with one character, or write '\-' to match a hyphen"#)
+        }
         let highStart = index
         let high = try classCharacter(of: opening)
         guard low <= high else {
-            throw errors.hasDisorderedRange(start..<index, low: start..<lowEnd, high: highStart..<index)
+            throw errors.error(
+                at: start, "contains the range '\(errors.shown(start..<index))', which is out of order",
+                help: "write '\(errors.shown(highStart..<index))-\(errors.shown(start..<lowEnd))'")
         }
         return [low...high]
     }

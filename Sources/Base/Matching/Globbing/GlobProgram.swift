@@ -69,14 +69,9 @@ final class GlobProgram: Sendable {
         let anchor: [UInt8] = expansion.isAbsolute ? [.slash] : []
         root = joined.isEmpty && !expansion.isAbsolute ? [.dot] : anchor + joined
         lead = joined.isEmpty ? anchor : root + [.slash]
-        depth = tables.depth
-        isAbsolute = expansion.isAbsolute
-        matchesHidden = options.matchesHidden
-        alternatives = tables.alternatives
-        components = tables.components
-        tokens = tables.tokens
-        bytes = tables.bytes
-        classes = tables.classes
+        (isAbsolute, matchesHidden) = (expansion.isAbsolute, options.matchesHidden)
+        (alternatives, components, tokens) = (tables.alternatives, tables.components, tables.tokens)
+        (bytes, classes, depth) = (tables.bytes, tables.classes, tables.depth)
     }
 
     /// Returns the bytes of a literal; nil for another token.
@@ -100,10 +95,7 @@ private struct GlobTables {
     var classes: [GlobClass]
     let foldsExtension: Bool
 
-    init(classes: [GlobClass], foldsExtension: Bool) {
-        self.classes = classes
-        self.foldsExtension = foldsExtension
-    }
+    init(classes: [GlobClass], foldsExtension: Bool) { (self.classes, self.foldsExtension) = (classes, foldsExtension) }
 
     /// The number of directory levels below the root in the deepest alternative.
     var depth: Int? {
@@ -170,13 +162,13 @@ private struct GlobTables {
     private mutating func flush(_ run: inout [UInt8], foldsCase: Bool) {
         guard let first = run.first else { return }
         var openCount = 0
-        if let lead = run.suffix(3).lastIndex(where: { !GlobCharacter.isContinuation($0) }) {
+        if let lead = run.suffix(3).lastIndex(where: { !UTF8.isContinuation($0) }) {
             let count = run.count - lead
             if GlobCharacter.expectedLength(run[lead]) > count { openCount = count }
         }
         let literal = GlobLiteral(
             start: bytes.count, count: run.count, foldsCase: foldsCase, openCount: openCount,
-            startsInside: GlobCharacter.isContinuation(first))
+            startsInside: UTF8.isContinuation(first))
         bytes += run
         tokens.append(.literal(literal))
         run = []

@@ -13,8 +13,7 @@ package struct GlobSet: Sendable, Hashable {
             var names = GlobNameIndex()
             var rest: [Glob] = []
             for glob in globs where !names.add(glob.program) { rest.append(glob) }
-            self.names = names
-            self.rest = rest
+            (self.names, self.rest) = (names, rest)
         }
     }
 

@@ -28,10 +28,7 @@ extension PathFilter {
         package var glob: Glob
         package var reason: Reason
 
-        package init(glob: Glob, reason: Reason) {
-            self.glob = glob
-            self.reason = reason
-        }
+        package init(glob: Glob, reason: Reason) { (self.glob, self.reason) = (glob, reason) }
     }
 
     /// Returns the reason why the absolute path does not match; nil exactly when ``root(taking:)`` returns a root.

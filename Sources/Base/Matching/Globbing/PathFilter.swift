@@ -19,12 +19,8 @@ package struct PathFilter: Sendable, Hashable {
         globs: [Glob], exclude: GlobSet = GlobSet([]), ignores: GlobSet = GlobSet([]),
         outputs: GlobSet = GlobSet([]), depth: Int? = nil, isTree: Bool = false
     ) {
-        self.globs = globs
-        self.exclude = exclude
-        self.ignores = ignores
-        self.outputs = outputs
-        self.depth = depth
-        self.isTree = isTree
+        (self.globs, self.exclude, self.ignores, self.outputs) = (globs, exclude, ignores, outputs)
+        (self.depth, self.isTree) = (depth, isTree)
     }
 
     /// The literal directories before the first wildcard of each glob, without duplicates.

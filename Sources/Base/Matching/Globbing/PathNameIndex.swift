@@ -24,16 +24,16 @@ struct PathNameIndex: Sendable {
 
     /// Creates an index of globs with their numbers, which must be in ascending order.
     init(_ globs: [(number: Int, glob: Glob)]) {
-        let ways = globs.flatMap { number, glob in
+        let alternatives = globs.flatMap { number, glob in
             glob.program.alternatives.map { (number: number, keys: Self.keys(of: $0, in: glob.program)) }
         }
         var counts: [Key: Int] = [:]
-        for way in ways { for key in way.keys { counts[key, default: 0] += 1 } }
-        for way in ways {
-            if let key = way.keys.min(by: { counts[$0, default: 0] < counts[$1, default: 0] }) {
-                if entries[key]?.last != way.number { entries[key, default: []].append(way.number) }
-            } else if others.last != way.number {
-                others.append(way.number)
+        for alternative in alternatives { for key in alternative.keys { counts[key, default: 0] += 1 } }
+        for alternative in alternatives {
+            if let key = alternative.keys.min(by: { counts[$0, default: 0] < counts[$1, default: 0] }) {
+                if entries[key]?.last != alternative.number { entries[key, default: []].append(alternative.number) }
+            } else if others.last != alternative.number {
+                others.append(alternative.number)
             }
         }
         for key in entries.keys {
@@ -72,8 +72,8 @@ struct PathNameIndex: Sendable {
     }
 
     /// Returns the keys that every path matching this alternative has.
-    private static func keys(of way: GlobAlternative, in program: GlobProgram) -> [Key] {
-        guard let last = way.components.last else { return [] }
+    private static func keys(of alternative: GlobAlternative, in program: GlobProgram) -> [Key] {
+        guard let last = alternative.components.last else { return [] }
         func literal(_ token: Int) -> ArraySlice<UInt8>? { program.bytes(ofLiteral: token)?.map(\.lowercased)[...] }
         /// Returns the name that a component without wildcards matches.
         func name(_ component: GlobComponent) -> ArraySlice<UInt8>? {
@@ -86,6 +86,7 @@ struct PathNameIndex: Sendable {
         if let whole = name(component) { keys.append(.name(whole)) }
         if let end = component.tokens.last.flatMap(literal) { keys.append(.ending(end.suffix(longest))) }
         if let start = component.tokens.first.flatMap(literal) { keys.append(.beginning(start.prefix(longest))) }
-        return keys + program.components[way.components.dropLast()].compactMap { name($0).map { .directory($0) } }
+        let directories = program.components[alternative.components.dropLast()]
+        return keys + directories.compactMap { name($0).map { .directory($0) } }
     }
 }

@@ -34,9 +34,9 @@ package final class RegularExpression: Sendable, Hashable {
     /// The pattern as it was written.
     package let pattern: String
     /// The number of numbered groups.
-    package let groupCount: Int
+    package var groupCount: Int { text.groupCount }
     /// The names of groups, with the numbers that each refers to.
-    package let names: [String: [Int]]
+    package var names: [String: [Int]] { text.names }
     /// The maximum number of steps of a search per start position in the name.
     ///
     /// This is enough for two adjacent `.*` on the longest name, which has 255 bytes. PCRE2 counts separately for each
@@ -65,8 +65,6 @@ package final class RegularExpression: Sendable, Hashable {
         }
         text = try Compiled(pattern, options: PCRE2_UTF | PCRE2_MATCH_INVALID_UTF)
         bytes = try? Compiled(pattern, options: 0)
-        groupCount = text.groupCount
-        names = text.names
     }
 
     /// Searches for the pattern in a name.
@@ -105,22 +103,15 @@ private final class Compiled: @unchecked Sendable {
         var error: Int32 = 0
         var offset = 0
         let bytes = Array(pattern.utf8)
-        let compiled = bytes.withUnsafeBufferPointer { bytes in
-            // An empty array may have no address, and PCRE2 requires one.
-            var nothing: UInt8 = 0
-            return withUnsafePointer(to: &nothing) {
-                pcre2_compile_8(bytes.baseAddress ?? $0, bytes.count, options, &error, &offset, nil)
-            }
-        }
-        guard let code = compiled else {
+        let code = Self.withAddress(of: bytes) { pcre2_compile_8($0, bytes.count, options, &error, &offset, nil) }
+        guard let code else {
             throw RegularExpressionError(offset: min(offset, bytes.count), message: Self.message(for: error))
         }
         guard let limits = pcre2_match_context_create_8(nil) else {
             preconditionFailure("there is memory for a match context")
         }
         Self.set(limits, steps: RegularExpression.stepLimit)
-        self.code = code
-        self.limits = limits
+        (self.code, self.limits) = (code, limits)
         groupCount = Int(Self.number(PCRE2_INFO_CAPTURECOUNT, of: code))
         names = Self.names(of: code)
     }
@@ -147,12 +138,7 @@ private final class Compiled: @unchecked Sendable {
     private func search(_ subject: [UInt8], _ limits: OpaquePointer) -> RegularExpression.Search {
         guard let data = pcre2_match_data_create_from_pattern_8(code, nil) else { return .tooComplex }
         defer { pcre2_match_data_free_8(data) }
-        let result = subject.withUnsafeBufferPointer { bytes in
-            var nothing: UInt8 = 0
-            return withUnsafePointer(to: &nothing) {
-                pcre2_match_8(code, bytes.baseAddress ?? $0, bytes.count, 0, 0, data, limits)
-            }
-        }
+        let result = Self.withAddress(of: subject) { pcre2_match_8(code, $0, subject.count, 0, 0, data, limits) }
         guard result >= 0 else { return result == PCRE2_ERROR_NOMATCH ? .notFound : .tooComplex }
         guard let ends = pcre2_get_ovector_pointer_8(data) else { return .notFound }
         let groups = (0...groupCount).map { group -> [UInt8]? in
@@ -162,6 +148,14 @@ private final class Compiled: @unchecked Sendable {
             return start <= end ? Array(subject[start..<end]) : []
         }
         return .found(RegularExpression.Match(groups: groups))
+    }
+
+    private static func withAddress<Result>(of bytes: [UInt8], _ body: (UnsafePointer<UInt8>) -> Result) -> Result {
+        bytes.withUnsafeBufferPointer { bytes in
+            // An empty array may have no address, and PCRE2 requires one.
+            var nothing: UInt8 = 0
+            return withUnsafePointer(to: &nothing) { body(bytes.baseAddress ?? $0) }
+        }
     }
 
     private static func message(for error: Int32) -> String {

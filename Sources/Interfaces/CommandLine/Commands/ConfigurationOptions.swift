@@ -48,12 +48,13 @@ struct ConfigurationOptions: ParsableArguments {
         var settings = Configuration.standard(variables)
         var diagnostics: [Diagnostic] = []
         let path = path(variables)
+        let loader = ConfigurationLoader(hostEnvironment: hostEnvironment)
         if let path {
-            diagnostics = ConfigurationLoader(hostEnvironment: hostEnvironment).load(
+            diagnostics = loader.load(
                 CommandContext.currentDirectory.resolving(path.bytes).normalized, shown: path.description,
                 into: &settings)
         }
-        try ConfigurationEnvironment(variables, hostEnvironment: hostEnvironment).read(into: &settings)
+        try loader.read(variables, into: &settings)
         try flags(&settings)
         return (LoadedConfiguration(settings: settings, file: path), diagnostics)
     }

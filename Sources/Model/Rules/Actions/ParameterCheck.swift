@@ -119,9 +119,7 @@ package struct ParameterCheck {
         do throws(RegularExpressionError) {
             _ = try RegularExpression(pattern)
             return nil
-        } catch {
-            return error.message
-        }
+        } catch { return error.message }
     }
 
     private func arrayProblems(_ elements: [ParameterTemplate]) -> [ParameterProblem] {
@@ -213,20 +211,17 @@ package struct ParameterCheck {
 
     private static func fits(_ value: ParameterTemplate, type: String) -> Bool {
         switch (value, type) {
-        case (.text, "string"), (.array, "array"), (.object, "object"): return true
-        case (.value(let constant), "integer"):
-            guard let number = constant.double else { return false }
-            return number == number.rounded()
-        case (.value(let constant), "number"): return constant.double != nil
-        case (.value(let constant), _): return constant.typeName == type
-        default: return false
+        case (.text, "string"), (.array, "array"), (.object, "object"): true
+        case (.value(let constant), "integer"): constant.double.map { $0 == $0.rounded() } ?? false
+        case (.value(let constant), "number"): constant.double != nil
+        case (.value(let constant), _): constant.typeName == type
+        default: false
         }
     }
 
     /// Whether it is a number or a boolean, which would be a string in YAML if it was quoted.
     private static func isPlain(_ value: ParameterTemplate) -> Bool {
-        guard case .value(let constant) = value else { return false }
-        return constant.bool != nil || constant.double != nil
+        if case .value(let constant) = value { constant.bool != nil || constant.double != nil } else { false }
     }
 }
 

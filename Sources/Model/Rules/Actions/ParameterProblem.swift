@@ -8,11 +8,7 @@ package struct ParameterProblem: Error, Sendable, Hashable {
     /// The path from `with:` to the value; empty for `with:` itself.
     package var path: [Step]
     /// Whether the error is in the key, not its value: the caret is placed under the key.
-    package var isAboutKey: Bool
+    package var isAboutKey = false
     package var message: String
     package var help: String?
-
-    package init(path: [Step], isAboutKey: Bool = false, message: String, help: String? = nil) {
-        (self.path, self.isAboutKey, self.message, self.help) = (path, isAboutKey, message, help)
-    }
 }

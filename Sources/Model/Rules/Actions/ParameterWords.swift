@@ -3,18 +3,12 @@ import PluginProtocol
 
 /// The words of the messages about parameters.
 enum ParameterWords {
-    static func noun(for type: String) -> String {
-        switch type {
-        case "integer": "a whole number"
-        case "number": "a number"
-        case "boolean": "true or false"
-        case "string": "a string"
-        case "array": "a list"
-        case "object": "a mapping"
-        case "null": "null"
-        default: "of the type '\(type)'"
-        }
-    }
+    private static let nouns = [
+        "integer": "a whole number", "number": "a number", "boolean": "true or false", "string": "a string",
+        "array": "a list", "object": "a mapping", "null": "null",
+    ]
+
+    static func noun(for type: String) -> String { nouns[type] ?? "of the type '\(type)'" }
 
     static func shown(_ value: ParameterTemplate, _ schema: ParameterSchema) -> String {
         switch value {

@@ -35,25 +35,22 @@ package indirect enum ParameterTemplate: Sendable, Hashable {
 }
 
 extension ParameterTemplate {
-    /// Creates a template without placeholders from a value.
-    package init(_ value: JSONValue) {
+    /// Creates a template from a value, whose strings the closure converts; by default, they are literal.
+    package init(_ value: JSONValue, text template: (String) -> Template = { Template(literal: $0) }) {
         switch value {
-        case .string(let text): self = .text(Template(literal: text))
-        case .array(let elements): self = .array(elements.map { ParameterTemplate($0) })
-        case .object(let members): self = .object(members.mapValues { ParameterTemplate($0) })
+        case .string(let text): self = .text(template(text))
+        case .array(let elements): self = .array(elements.map { ParameterTemplate($0, text: template) })
+        case .object(let members): self = .object(members.mapValues { ParameterTemplate($0, text: template) })
         default: self = .value(value)
         }
     }
 
     /// Creates a template from an example of a schema, whose strings may contain placeholders.
     package init(example value: JSONValue) {
-        switch value {
-        case .string(let text) where text.contains("${"):
+        self.init(value) { text in
+            guard text.contains("${") else { return Template(literal: text) }
             // A variable that is not set also has no value to check.
-            self = .text((try? Template(text) { _ in nil }) ?? Template(parts: [.placeholder(.path)]))
-        case .array(let elements): self = .array(elements.map { ParameterTemplate(example: $0) })
-        case .object(let members): self = .object(members.mapValues { ParameterTemplate(example: $0) })
-        default: self = ParameterTemplate(value)
+            return (try? Template(text) { _ in nil }) ?? Template(parts: [.placeholder(.path)])
         }
     }
 
@@ -107,8 +104,7 @@ package indirect enum Parameter: Sendable, Hashable {
 
     /// The member with that name, if this is an object.
     package subscript(name: String) -> Parameter? {
-        guard case .object(let members) = self else { return nil }
-        return members[name]
+        if case .object(let members) = self { members[name] } else { nil }
     }
 
     /// Returns the parameters with each destination completed to the path of a file with an extension of the schema.
@@ -131,10 +127,7 @@ package indirect enum Parameter: Sendable, Hashable {
     }
 
     /// The bytes, if this is a string.
-    package var bytes: [UInt8]? {
-        guard case .text(let bytes) = self else { return nil }
-        return bytes
-    }
+    package var bytes: [UInt8]? { if case .text(let bytes) = self { bytes } else { nil } }
 
     /// The value in a request: a string that is not UTF-8 becomes `{"base64": …}`, like paths in responses.
     package var json: JSONValue {

@@ -81,8 +81,7 @@ extension FileChange.Kind {
 
     /// The time of an unpacked archive; the start of 1970 for other kinds.
     package var sealed: Timestamp {
-        guard case .unpacked(_, _, let sealed) = self else { return Snapshot.unseen.changed }
-        return sealed
+        if case .unpacked(_, _, let sealed) = self { sealed } else { Snapshot.unseen.changed }
     }
 
     private var parts: (word: FileChange.Word, paths: [PathBytes]) {

@@ -1,4 +1,5 @@
 import Glibc
+import System
 
 /// The local time: its offset from UTC at each time.
 ///
@@ -23,11 +24,6 @@ package struct LocalClock: Sendable {
     func change(from start: Int64, to end: Int64) -> Int64? {
         let before = offset(start)
         guard offset(end) != before else { return nil }
-        var (low, high) = (start, end)
-        while high - low > 1 {
-            let middle = low + (high - low) / 2
-            if offset(middle) == before { low = middle } else { high = middle }
-        }
-        return high
+        return (start + 1..<end).bisected { offset($0) != before }
     }
 }

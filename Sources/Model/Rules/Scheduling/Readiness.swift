@@ -81,12 +81,12 @@ package struct Readiness: Sendable, Hashable {
 }
 
 extension PlaceholderValues {
-    /// Creates facts that depend on the name alone.
-    init(name path: PathBytes) {
+    /// Creates values that depend on the name alone; the root is by default the directory of the file.
+    package init(name path: PathBytes, root: PathBytes? = nil, rule: String = "") {
         let event = FileEvent(
-            kind: .created, path: path, root: path.parent, snapshot: .unseen, origin: .live,
+            kind: .created, path: path, root: root ?? path.parent, snapshot: .unseen,
             time: Timestamp(seconds: 0, nanoseconds: 0))
-        self.init(event: event, rule: "", job: "", attempt: 0, now: event.time)
+        self.init(event: event, rule: rule, job: "", attempt: 0, now: event.time)
     }
 }
 

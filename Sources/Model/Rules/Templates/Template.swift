@@ -1,4 +1,4 @@
-import System
+package import System
 
 /// A string with placeholders, parsed once when rules are loaded.
 ///
@@ -8,6 +8,8 @@ package struct Template: Sendable, Hashable {
     package enum Part: Sendable, Hashable {
         case literal([UInt8])
         case placeholder(Placeholder)
+
+        package var literal: [UInt8]? { if case .literal(let bytes) = self { bytes } else { nil } }
     }
 
     package var parts: [Part]
@@ -19,19 +21,12 @@ package struct Template: Sendable, Hashable {
 
     /// The string if it contains no placeholder; nil otherwise.
     package var literal: [UInt8]? {
-        var bytes: [UInt8] = []
-        for part in parts {
-            guard case .literal(let literal) = part else { return nil }
-            bytes += literal
-        }
-        return bytes
+        let literals = parts.compactMap(\.literal)
+        return literals.count == parts.count ? Array(literals.joined()) : nil
     }
 
     package var placeholders: [Placeholder] {
-        parts.compactMap { part in
-            guard case .placeholder(let placeholder) = part else { return nil }
-            return placeholder
-        }
+        parts.compactMap { if case .placeholder(let placeholder) = $0 { placeholder } else { nil } }
     }
 
     /// Parses a string.
@@ -42,39 +37,45 @@ package struct Template: Sendable, Hashable {
     ///     set.
     /// - Throws: The first error, with its offset in the string.
     package init(_ text: String, environment: (String) -> String?) throws(TemplateError) {
-        var rest = Array(text.utf8)[...]
-        var parts: [Part] = []
-        var literal: [UInt8] = []
-        while let dollar = rest.firstIndex(of: UInt8(ascii: "$")) {
-            literal += rest[..<dollar]
-            rest = rest[dollar...]
-            if rest.starts(with: "$${".utf8) {
-                literal += "${".utf8
-                rest = rest.dropFirst(3)
-                continue
+        let scan = PlaceholderScan(text)
+        try self.init(scan) { token throws(TemplateError) in
+            if let placeholder = Placeholder(word: token.word) { return .placeholder(placeholder) }
+            guard let name = token.variable else {
+                throw .unknownPlaceholder(token.word, offset: token.range.lowerBound)
             }
-            guard rest.starts(with: "${".utf8) else {
-                literal += rest.prefix(1)
-                rest = rest.dropFirst()
-                continue
-            }
-            guard let end = rest.firstIndex(of: UInt8(ascii: "}")) else { throw .unclosed(offset: dollar) }
-            let word = String(decoding: rest[(dollar + 2)..<end], as: UTF8.self)
-            rest = rest[(end + 1)...]
-            if word.hasPrefix("env:") {
-                let name = String(word.dropFirst(4))
-                guard let value = environment(name) else { throw .unsetVariable(name, offset: dollar) }
-                literal += value.utf8
-                continue
-            }
-            guard let placeholder = Placeholder(word: word) else { throw .unknownPlaceholder(word, offset: dollar) }
-            if !literal.isEmpty { parts.append(.literal(literal)) }
-            literal = []
-            parts.append(.placeholder(placeholder))
+            guard let value = environment(name) else { throw .unsetVariable(name, offset: token.range.lowerBound) }
+            return .literal(Array(value.utf8))
         }
-        literal += rest
+        if let unclosed = scan.unclosed { throw .unclosed(offset: unclosed) }
+    }
+
+    /// Creates a template from the parts of a string; `$${` becomes a literal `${`.
+    ///
+    /// - Parameters:
+    ///   - scan: The string.
+    ///   - home: The directory that replaces a leading `~`.
+    ///   - part: Returns the value of a placeholder; nil leaves it out.
+    /// - Throws: The error of the closure.
+    package init<Failure: Error>(
+        _ scan: PlaceholderScan, home: [UInt8]? = nil, _ part: (PlaceholderToken) throws(Failure) -> Part?
+    ) throws(Failure) {
+        parts = []
+        var literal = home ?? []
+        var start = home == nil ? 0 : 1
+        for token in scan.tokens {
+            literal += scan.bytes[start..<token.range.lowerBound].replacing("$${".utf8, with: "${".utf8)
+            start = token.range.upperBound
+            switch try part(token) {
+            case .literal(let value): literal += value
+            case .placeholder(let placeholder):
+                if !literal.isEmpty { parts.append(.literal(literal)) }
+                literal = []
+                parts.append(.placeholder(placeholder))
+            case nil: break
+            }
+        }
+        literal += scan.bytes[start...].replacing("$${".utf8, with: "${".utf8)
         if !literal.isEmpty { parts.append(.literal(literal)) }
-        self.parts = parts
     }
 
     /// Returns the bytes with each placeholder replaced by its value.
@@ -120,6 +121,68 @@ extension Template {
                 || plain.contains(byte)
             return isPlain ? [byte] : [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
         }
+    }
+
+    /// Returns the literal directory before the first placeholder; nil if the template starts with a placeholder.
+    package func literalDirectory(in directory: PathBytes) -> PathBytes? {
+        guard let start = parts.first?.literal else { return nil }
+        let head = start.lastIndex(of: .slash).map { start[...$0] } ?? []
+        return directory.resolving(head).normalized
+    }
+
+    /// Returns the directory named before the first placeholder; nil if the string starts with a path that depends on
+    /// the event.
+    package func literalHead(in directory: PathBytes) -> PathBytes? {
+        guard case .placeholder(let first)? = parts.first else { return literalDirectory(in: directory) ?? directory }
+        switch first {
+        case .path, .directory, .root, .from, .stepOutput: return nil
+        default: return directory
+        }
+    }
+
+    /// Returns the expanded path for a sandbox; nil if a file name would make it wider.
+    ///
+    /// A group of a regular expression may be empty or `..`, and an extension may be empty: each would grant access to
+    /// the parent directory. So a component with a placeholder must be a name. Values that are whole paths, such as
+    /// `${directory}`, are paths of the event.
+    ///
+    /// - Parameters:
+    ///   - facts: The values of the placeholders.
+    ///   - directory: The directory that relative paths are relative to.
+    /// - Returns: An absolute path.
+    package func confinedPath(with facts: PlaceholderValues, in directory: PathBytes) -> PathBytes? {
+        var path: [UInt8] = []
+        var name: [UInt8] = []
+        var isGiven = false
+        func isName(_ name: [UInt8]) -> Bool { !name.isEmpty && name != [.dot] && name != [.dot, .dot] }
+        for part in parts {
+            let bytes: [UInt8]
+            switch part {
+            case .literal(let literal): bytes = literal
+            case .placeholder(let placeholder):
+                bytes = facts.value(of: placeholder)
+                guard !bytes.contains(0) else { return nil }
+                if bytes.contains(.slash) {
+                    path += name + bytes
+                    name = []
+                    isGiven = false
+                    continue
+                }
+                isGiven = true
+            }
+            for byte in bytes {
+                name.append(byte)
+                guard byte == .slash else { continue }
+                if isGiven, !isName(name.dropLast()) { return nil }
+                path += name
+                name = []
+                isGiven = false
+            }
+        }
+        if isGiven, !isName(name) { return nil }
+        path += name
+        guard !path.isEmpty else { return nil }
+        return directory.resolving(path).normalized
     }
 }
 

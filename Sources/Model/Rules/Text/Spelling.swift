@@ -16,14 +16,14 @@ package enum Spelling {
     ) -> String? {
         let wanted = Array(word.lowercased().unicodeScalars)
         let allowed = wanted.count <= 4 ? 1 : 2
-        var best: (candidate: String, slips: Int)?
+        var best: (candidate: String, distance: Int)?
         for candidate in Set(candidates).subtracting(present).sorted() where candidate != word {
             let other = Array(candidate.lowercased().unicodeScalars)
             guard abs(other.count - wanted.count) <= allowed else { continue }
-            let slips = slips(from: wanted, to: other)
-            guard slips <= allowed, slips < max(wanted.count, other.count) else { continue }
-            guard slips == 1 || wanted.first == other.first else { continue }
-            if slips < best?.slips ?? Int.max { best = (candidate, slips) }
+            let distance = distance(from: wanted, to: other)
+            guard distance <= allowed, distance < max(wanted.count, other.count) else { continue }
+            guard distance == 1 || wanted.first == other.first else { continue }
+            if distance < best?.distance ?? Int.max { best = (candidate, distance) }
         }
         return best?.candidate
     }
@@ -46,17 +46,17 @@ package enum Spelling {
     }
 
     /// Returns the Damerau-Levenshtein distance (adjacent swaps, no substring edited twice).
-    private static func slips(from left: [Unicode.Scalar], to right: [Unicode.Scalar]) -> Int {
+    private static func distance(from left: [Unicode.Scalar], to right: [Unicode.Scalar]) -> Int {
         var beforeLast: [Int] = []
         var last = Array(0...right.count)
         for (row, letter) in left.enumerated() {
             var current = [row + 1]
             for (column, other) in right.enumerated() {
-                var slips = min(last[column + 1] + 1, current[column] + 1, last[column] + (letter == other ? 0 : 1))
+                var distance = min(last[column + 1] + 1, current[column] + 1, last[column] + (letter == other ? 0 : 1))
                 if row > 0, column > 0, letter == right[column - 1], left[row - 1] == other {
-                    slips = min(slips, beforeLast[column - 1] + 1)
+                    distance = min(distance, beforeLast[column - 1] + 1)
                 }
-                current.append(slips)
+                current.append(distance)
             }
             beforeLast = last
             last = current

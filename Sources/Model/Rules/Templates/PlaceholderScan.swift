@@ -1,20 +1,24 @@
 /// A `${…}` in a string.
-struct PlaceholderToken {
+package struct PlaceholderToken: Sendable {
     /// The range of bytes from `$` to `}`.
-    var range: Range<Int>
+    package var range: Range<Int>
     /// The text between the braces.
-    var word: String
+    package var word: String
+    /// The name of the environment variable in `env:NAME`; nil for another word.
+    package var variable: String? { word.hasPrefix("env:") ? String(word.dropFirst(4)) : nil }
 }
 
 /// The placeholders in a string, without their values.
-struct PlaceholderScan {
+package struct PlaceholderScan: Sendable {
+    /// The string in UTF-8.
+    let bytes: [UInt8]
     /// The tokens in order; `$${` is not a token.
-    private(set) var tokens: [PlaceholderToken] = []
+    package private(set) var tokens: [PlaceholderToken] = []
     /// The offset of a `${` without `}`, which ends the scan.
-    private(set) var unclosed: Int?
+    package private(set) var unclosed: Int?
 
-    init(_ text: String) {
-        let bytes = Array(text.utf8)
+    package init(_ text: String) {
+        bytes = Array(text.utf8)
         var rest = bytes[...]
         while let start = rest.firstIndex(of: UInt8(ascii: "$")) {
             rest = rest[start...]
