@@ -71,7 +71,7 @@ enum FileReading {
 
     /// Returns the system's message for an error, starting in lower case.
     static func text(of error: Int32) -> String {
-        let text = String(cString: strerror(error))
+        let text = SystemError(errno: error).description
         return text.prefix(1).lowercased() + text.dropFirst()
     }
 

@@ -1,5 +1,6 @@
 import Glibc
 import Rules
+import System
 
 // The files that programs can access, and whether this machine can enforce it.
 extension ProgramDecoder {
@@ -23,7 +24,7 @@ extension ProgramDecoder {
                 switch -machine.landlock {
                 case ENOSYS: "Landlock ABI 0: the kernel was built without it"
                 case EOPNOTSUPP: "Landlock ABI 0: it is disabled"
-                default: "Landlock ABI 0: \(String(cString: strerror(-machine.landlock)))"
+                default: "Landlock ABI 0: \(SystemError(errno: -machine.landlock))"
                 }
             report(
                 "this kernel can't restrict programs to the files of 'sandbox' (\(state))",

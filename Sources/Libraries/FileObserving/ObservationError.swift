@@ -27,8 +27,8 @@ public enum ObservationError: Error, Sendable, Hashable, CustomStringConvertible
         case .invalidGlob(_, _, let reason, _): reason
         case .notDirectory(let path): "cannot watch '\(path)': it is not a directory"
         case .missingRoot(let path): "cannot watch '\(path)': it does not exist"
-        case .refused(let path, let errno): "cannot watch '\(path)': \(Self.text(errno))"
-        case .noDescriptor(let errno): "cannot open a descriptor: \(Self.text(errno))"
+        case .refused(let path, let errno): "cannot watch '\(path)': \(SystemError(errno: errno))"
+        case .noDescriptor(let errno): "cannot open a descriptor: \(SystemError(errno: errno))"
         case .noThread: "cannot start a thread"
         }
     }
@@ -49,8 +49,6 @@ public enum ObservationError: Error, Sendable, Hashable, CustomStringConvertible
         case .noThread: "raise the limit of processes (ulimit -u)"
         }
     }
-
-    private static func text(_ errno: Int32) -> String { String(cString: strerror(errno)) }
 }
 
 extension ObservationError {

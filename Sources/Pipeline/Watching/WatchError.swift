@@ -12,10 +12,8 @@ package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .notDirectory(let path):
-            "cannot watch '\(path)': it is not a directory"
-        case .refused(let path, let errno):
-            "cannot watch '\(path)': \(String(cString: strerror(errno)))"
+        case .notDirectory(let path): "cannot watch '\(path)': it is not a directory"
+        case .refused(let path, let errno): "cannot watch '\(path)': \(SystemError(errno: errno))"
         }
     }
 

@@ -67,7 +67,7 @@ final class IndexFile: Sendable {
                 // Files in a directory that cannot be listed are not gone.
                 for (directory, error) in unseen {
                     if error != ENOENT {
-                        first.log.warning("cannot list '\(directory)': \(String(cString: strerror(error)))")
+                        first.log.warning("cannot list '\(directory)': \(SystemError(errno: error))")
                     }
                     if let former { index.add(former.index.entries(in: directory)) }
                 }

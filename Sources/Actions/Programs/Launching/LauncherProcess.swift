@@ -38,14 +38,14 @@ final class LauncherProcess: Sendable {
     init(_ launcher: PathBytes) throws(LaunchFailure) {
         guard let path = launcher.text else { throw LaunchFailure("the path of alight-launch is not UTF-8") }
         guard launcher.withCString({ access($0, X_OK) }) == 0 else {
-            throw LaunchFailure("'\(launcher)' can't be run: \(String(cString: strerror(errno)))")
+            throw LaunchFailure("'\(launcher)' can't be run: \(SystemError(errno: errno))")
         }
         Self.opening.lock()
         defer { Self.opening.unlock() }
         var sockets: [Int32] = [-1, -1]
         let error = cal_socket_pair(&sockets, 10)
         guard error == 0 else {
-            throw LaunchFailure("no socket: \(String(cString: strerror(error)))", isOfDescriptors: error == EMFILE)
+            throw LaunchFailure("no socket: \(SystemError(errno: error))", isOfDescriptors: error == EMFILE)
         }
         let ours = OwnedDescriptor(sockets[0])
         let theirs = OwnedDescriptor(sockets[1])
@@ -55,7 +55,7 @@ final class LauncherProcess: Sendable {
         var shared: Int32 = -1
         guard let memory = cal_make_counter(&shared) else {
             let error = errno
-            let reason = "no shared memory: \(String(cString: strerror(error)))"
+            let reason = "no shared memory: \(SystemError(errno: error))"
             throw LaunchFailure(reason, isOfDescriptors: error == EMFILE)
         }
         let counter = OwnedDescriptor(shared)

@@ -118,7 +118,7 @@ package final class ProcessLauncher: Sendable {
             problem = launcher.run(plan.bytes, with: descriptors)
         }
         guard problem == 0 else {
-            throw LaunchFailure("alight-launch does not accept a plan: \(String(cString: strerror(problem)))")
+            throw LaunchFailure("alight-launch does not accept a plan: \(SystemError(errno: problem))")
         }
         // The launcher may have been woken on this processor, and have to wait for it.
         sched_yield()
@@ -184,7 +184,7 @@ package final class ProcessLauncher: Sendable {
             var ends: [Int32] = [-1, -1]
             let error = cal_pipe(&ends)
             guard error == 0 else {
-                throw LaunchFailure("no pipe: \(String(cString: strerror(error)))", isOfDescriptors: error == EMFILE)
+                throw LaunchFailure("no pipe: \(SystemError(errno: error))", isOfDescriptors: error == EMFILE)
             }
             reading = OwnedDescriptor(ends[0])
             writing = OwnedDescriptor(ends[1])

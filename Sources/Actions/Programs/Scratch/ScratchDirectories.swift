@@ -148,7 +148,7 @@ package struct ScratchFailure: Error {
     package var message: String
 
     init(_ error: Int32, _ verb: String, _ directory: PathBytes) {
-        message = "cannot \(verb) the scratch directory '\(directory)': \(String(cString: strerror(error)))"
+        message = "cannot \(verb) the scratch directory '\(directory)': \(SystemError(errno: error))"
     }
 
     /// Creates the error for a directory in which, or at which, a file system is mounted.

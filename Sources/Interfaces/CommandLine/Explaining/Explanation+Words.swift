@@ -1,5 +1,4 @@
 import FileEvents
-import Glibc
 import Globbing
 import JSON
 import Rules
@@ -22,7 +21,7 @@ extension Explanation {
                 "add '\(type == .other ? "any" : type.rawValue)' to 'types'"
             )
         case .unreadable(let errno):
-            return ("unreadable", "it cannot be accessed: \(String(cString: strerror(errno)))", nil)
+            return ("unreadable", "it cannot be accessed: \(SystemError(errno: errno))", nil)
         case .noEvents:
             let words = EventSpelling.words(of: rule.events).joined(separator: ", ")
             return (

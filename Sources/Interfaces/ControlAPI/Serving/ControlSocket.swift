@@ -158,7 +158,7 @@ package final class ControlSocket: Sendable {
 
     private static func failure(_ path: PathBytes, _ error: Int32) -> ControlProblem {
         ControlProblem(
-            "cannot create the control socket '\(path)': \(String(cString: strerror(error)))",
+            "cannot create the control socket '\(path)': \(SystemError(errno: error))",
             help: "name another socket with --control, or turn it off with --no-control")
     }
 
