@@ -9,12 +9,12 @@ import Glibc
 /// Calls block for as long as the file system does. Callable from any thread.
 package protocol FileSystem: Sendable {
     /// Opens the directory of a root, which may be a symbolic link.
-    func open(root: PathBytes) throws(SystemError) -> OpenDirectory
+    func open(root: PathBytes) throws(SystemError) -> OpenFile
 
     /// Opens a directory by a relative path, without following any link.
     ///
     /// - Throws: `ELOOP` for a directory behind a link.
-    func open(_ path: PathBytes, beneath directory: OpenDirectory) throws(SystemError) -> OpenDirectory
+    func open(_ path: PathBytes, beneath directory: OpenFile) throws(SystemError) -> OpenFile
 
     /// Returns the current metadata, without following a final symbolic link.
     func stat(_ location: DiskProbe.Location, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult
@@ -74,13 +74,12 @@ extension FileSystem {
 package struct KernelFileSystem: FileSystem {
     package init() {}
 
-    package func open(root: PathBytes) throws(SystemError) -> OpenDirectory {
-        try OpenDirectory(opened: root.withCString { cal_open_root($0) })
+    package func open(root: PathBytes) throws(SystemError) -> OpenFile {
+        try OpenFile(opened: root.withCString { cal_open_root($0) })
     }
 
-    package func open(_ path: PathBytes, beneath directory: OpenDirectory) throws(SystemError) -> OpenDirectory {
-        try OpenDirectory(
-            opened: path.withCString { cal_open_beneath(directory.descriptor, $0, CAL_OPEN_DIRECTORY, 0) })
+    package func open(_ path: PathBytes, beneath directory: OpenFile) throws(SystemError) -> OpenFile {
+        try OpenFile(opened: path.withCString { cal_open_beneath(directory.descriptor, $0, CAL_OPEN_DIRECTORY, 0) })
     }
 
     package func stat(_ location: DiskProbe.Location, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult {

@@ -12,8 +12,8 @@ import Glibc
 package final class WatchedPaths {
     package let fileSystem: any FileSystem
     private let roots: Set<PathBytes>
-    private var root: (path: PathBytes, directory: OpenDirectory)?
-    private var last: (path: PathBytes, root: PathBytes, directory: OpenDirectory)?
+    private var root: (path: PathBytes, directory: OpenFile)?
+    private var last: (path: PathBytes, root: PathBytes, directory: OpenFile)?
     /// The innermost root that contains the last requested directory.
     private var holder: (directory: PathBytes, root: PathBytes?)?
 
@@ -81,7 +81,7 @@ package final class WatchedPaths {
         (try? location(of: path)).map { fileSystem.isOnOverlay($0) } ?? false
     }
 
-    private func directory(_ path: PathBytes, below root: PathBytes) throws(SystemError) -> OpenDirectory {
+    private func directory(_ path: PathBytes, below root: PathBytes) throws(SystemError) -> OpenFile {
         if let last, last.path == path, last.root == root { return last.directory }
         if self.root?.path != root { self.root = (root, try fileSystem.open(root: root)) }
         guard let base = self.root?.directory else { throw SystemError(errno: ENOENT) }
@@ -95,33 +95,13 @@ package final class WatchedPaths {
     }
 }
 
-/// A directory's descriptor (`O_PATH`), closed with the last reference.
-package final class OpenDirectory: Sendable {
-    package let descriptor: Int32
-    private let close: @Sendable (Int32) -> Void
-
-    /// Takes ownership of a descriptor that identifies the directory in a file system.
-    package init(_ descriptor: Int32, close: @escaping @Sendable (Int32) -> Void) {
-        self.descriptor = descriptor
-        self.close = close
-    }
-
-    /// Takes ownership of a directory of the kernel; the argument is negative if opening failed with that errno.
-    convenience init(opened: Int32) throws(SystemError) {
-        guard opened >= 0 else { throw SystemError(errno: -opened) }
-        self.init(opened) { Glibc.close($0) }
-    }
-
-    deinit { close(descriptor) }
-}
-
 extension DiskProbe {
     /// A name in an open directory, or a path by itself.
     package struct Location: Sendable {
-        package let directory: OpenDirectory?
+        package let directory: OpenFile?
         package let name: PathBytes
 
-        package init(_ directory: OpenDirectory, _ name: PathBytes) {
+        package init(_ directory: OpenFile, _ name: PathBytes) {
             self.directory = directory
             self.name = name
         }

@@ -123,11 +123,10 @@ package struct Trash: Sendable {
     private func sharedCan(in top: DirectoryHandle, _ user: String, recorded: [UInt8]) throws(FileError) -> Can? {
         let name: PathBytes = ".Trash"
         guard let there = try top.metadata(of: name), there.type == .directory, there.mode & UInt16(S_ISVTX) != 0,
-            case .success(let opened) = top.open(name, CAL_OPEN_DIRECTORY),
+            let opened = try? top.open(name, CAL_OPEN_DIRECTORY),
             try opened.metadata().identity == there.identity
         else { return nil }
-        let shared = DirectoryHandle(dup(opened.descriptor), top.path(of: name))
-        return try can(in: shared, PathBytes(user), recorded: recorded)
+        return try can(in: DirectoryHandle(opened, top.path(of: name)), PathBytes(user), recorded: recorded)
     }
 
     /// Returns a trash directory, created if necessary; it must belong to the user and must not be a link.
@@ -144,12 +143,12 @@ package struct Trash: Sendable {
             FileError($0, "cannot open the directory '\(path)'")
         }
         guard try own.metadata().uid == geteuid() else { throw FileError(EACCES, "'\(path)' belongs to another user") }
-        return DirectoryHandle(dup(own.descriptor), path)
+        return DirectoryHandle(own, path)
     }
 
     /// Returns the topmost directory of the same mount, and how many levels the directory is below it.
     private static func top(of directory: DirectoryHandle) throws(FileError) -> (DirectoryHandle, depth: Int) {
-        var here = DirectoryHandle(dup(directory.descriptor), try realPath(of: directory))
+        var here = DirectoryHandle(directory.file, try realPath(of: directory))
         var depth = 0
         while here.path.parent != here.path {
             let above = openat(here.descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)

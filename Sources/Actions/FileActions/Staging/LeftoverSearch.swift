@@ -41,7 +41,7 @@ package struct LeftoverSearch: Sendable {
 
     /// Searches in the calling thread; links below the directories are not followed.
     package func clear() {
-        var open = directories.compactMap { try? DirectoryHandle.opened($0).get() }
+        var open = directories.compactMap { try? DirectoryHandle(opening: $0) }
         var count = 0
         let now = DiskProbe.now()
         while count < Self.mostDirectories, let directory = open.popLast() {
@@ -51,9 +51,9 @@ package struct LeftoverSearch: Sendable {
             guard open.count < Self.mostOpen, let names = try? directory.names() else { continue }
             for name in names where open.count < Self.mostOpen {
                 guard let metadata = try? directory.metadata(of: name), metadata.type == .directory,
-                    case .success(let file) = directory.open(name, CAL_OPEN_DIRECTORY)
+                    let file = try? directory.open(name, CAL_OPEN_DIRECTORY)
                 else { continue }
-                open.append(DirectoryHandle(dup(file.descriptor), directory.path(of: name)))
+                open.append(DirectoryHandle(file, directory.path(of: name)))
             }
         }
     }
