@@ -78,7 +78,7 @@ enum FileReading {
     /// Returns the names in a directory, sorted by their bytes.
     static func names(in directory: PathBytes) throws(HandlerProblem) -> [[UInt8]] {
         do throws(SystemError) {
-            return try DiskProbe.names(following: directory).map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }
+            return try KernelFileSystem().names(following: directory).sorted().map(\.bytes)
         } catch {
             let reason = error.errno == EACCES ? "permission denied" : text(of: error.errno)
             throw HandlerProblem(message: "cannot read the directory: \(reason)", help: nil)

@@ -82,7 +82,7 @@ package struct DirectoryRemoval {
 
     private mutating func empty(_ directory: DirectoryHandle, _ root: DirectoryHandle, level: Int) {
         if isOwn { _ = cal_change_mode(directory.descriptor, 0o700) }
-        guard let names = try? DiskProbe.names(in: directory.descriptor) else {
+        guard let names = try? KernelFileSystem().names(in: directory.descriptor) else {
             _ = note(EACCES, directory.path)
             return
         }

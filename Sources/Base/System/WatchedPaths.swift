@@ -1,4 +1,3 @@
-import CAlightLinux
 import Glibc
 
 /// Resolves watched paths: the one place where they are opened.
@@ -52,7 +51,7 @@ package final class WatchedPaths {
     ///
     /// - Throws: The error if it cannot be listed, or not to its end.
     package func names(in path: PathBytes) throws(SystemError) -> [PathBytes] {
-        guard let root = root(holding: path) else { return try fileSystem.names(in: DiskProbe.Location(path)) }
+        guard let root = root(holding: path) else { return try fileSystem.names(in: path) }
         return try fileSystem.names(in: DiskProbe.Location(directory(path, below: root), "."))
     }
 
@@ -96,35 +95,6 @@ package final class WatchedPaths {
 }
 
 extension DiskProbe {
-    /// A name in an open directory, or a path by itself.
-    package struct Location: Sendable {
-        package let directory: OpenFile?
-        package let name: PathBytes
-
-        package init(_ directory: OpenFile, _ name: PathBytes) {
-            self.directory = directory
-            self.name = name
-        }
-
-        /// Creates a place from a path that is not a watched path.
-        package init(_ path: PathBytes) {
-            directory = nil
-            name = path
-        }
-
-        var descriptor: Int32 { directory?.descriptor ?? AT_FDCWD }
-
-        /// Opens a regular file for reading, without following a link or waiting for a pipe.
-        ///
-        /// Returns the descriptor or a negative errno.
-        package func openForReading() -> Int32 { name.withCString { cal_open_entry(descriptor, $0, CAL_OPEN_READING) } }
-    }
-
-    /// Returns the current metadata of the path, below the root that it is watched by.
-    package static func inspect(at path: PathBytes, below root: PathBytes, reading extras: Extras = []) -> StatResult {
-        WatchedPaths(roots: [root]).inspect(at: path, reading: extras)
-    }
-
     /// Opens a watched file for reading.
     ///
     /// Returns the descriptor or a negative errno.
@@ -133,17 +103,6 @@ extension DiskProbe {
             return try WatchedPaths(roots: [root]).location(of: path).openForReading()
         } catch {
             return -error.errno
-        }
-    }
-}
-
-extension DiskProbe.StatResult {
-    /// Creates the result for a path in a directory that cannot be opened: absent if the directory does not exist, or
-    /// is behind a link.
-    package init(directory errno: Int32) {
-        switch errno {
-        case ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP, EXDEV: self = .absent
-        default: self = .unreadable(errno: errno)
         }
     }
 }

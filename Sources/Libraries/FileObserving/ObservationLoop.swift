@@ -143,7 +143,7 @@ struct ObservationLoop: ~Copyable {
 
     /// Returns the metadata of a root, or `unseen` when it can't be read.
     private static func snapshot(of root: PathBytes) -> Snapshot {
-        if case .present(let snapshot) = DiskProbe.inspect(at: root) { snapshot } else { .unseen }
+        if case .present(let snapshot) = KernelFileSystem().stat(root) { snapshot } else { .unseen }
     }
 
     /// Forwards a report of the watcher; returns an error when the observation can't continue.

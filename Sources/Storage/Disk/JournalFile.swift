@@ -12,7 +12,8 @@ enum JournalFile {
 
     /// Returns the path without symbolic links, which identifies the lock; the file need not exist yet.
     static func resolve(_ path: PathBytes) -> PathBytes {
-        DiskProbe.resolve(path) ?? DiskProbe.resolve(path.parent)?.appending(path.lastComponent) ?? path
+        let files = KernelFileSystem()
+        return files.resolve(path) ?? files.resolve(path.parent)?.appending(path.lastComponent) ?? path
     }
 
     // MARK: Before SQLite opens it

@@ -85,7 +85,7 @@ final class StoreState {
         _ clocks: ClockPair
     ) throws {
         (self.path, self.lock, self.connection) = (path, lock, connection)
-        identity = DiskProbe.identity(of: path)
+        identity = KernelFileSystem().identity(of: path)
         let errors = ReadErrors()
         self.errors = errors
         (tables, rules, mounts, pauses, start, committed) = try connection.writeWithoutTransaction { database in

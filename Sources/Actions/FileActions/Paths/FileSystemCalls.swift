@@ -44,7 +44,9 @@ extension DirectoryHandle {
 
     /// Returns the names in the directory, without `.` and `..`.
     func names() throws(FileError) -> [PathBytes] {
-        try FileError.of("cannot list '\(path)'") { () throws(SystemError) in try DiskProbe.names(in: descriptor) }
+        try FileError.of("cannot list '\(path)'") { () throws(SystemError) in
+            try KernelFileSystem().names(in: descriptor)
+        }
     }
 
     /// Opens a name without following a link.

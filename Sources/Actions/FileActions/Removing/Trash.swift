@@ -101,7 +101,7 @@ package struct Trash: Sendable {
     private func homeCan(_ directory: DirectoryHandle, _ file: Snapshot, _ real: PathBytes) throws(FileError) -> Can? {
         guard let home else { return nil }
         // Other users must not have access to a directory that is created for the trash.
-        guard case .present(let parent) = DiskProbe.inspect(at: Self.existing(home)),
+        guard case .present(let parent) = KernelFileSystem().stat(Self.existing(home)),
             parent.identity.isOnDevice(of: file.identity)
         else { return nil }
         var jail = Jail([home.parent])
@@ -168,7 +168,7 @@ package struct Trash: Sendable {
 
     /// Returns the nearest existing directory, which is the path itself or one of its ancestors, with links resolved.
     private static func existing(_ path: PathBytes) -> PathBytes {
-        path.andParents.first { DiskProbe.resolve($0) != nil }.flatMap(DiskProbe.resolve) ?? "/"
+        path.andParents.first { KernelFileSystem().resolve($0) != nil }.flatMap(KernelFileSystem().resolve) ?? "/"
     }
 
     private static func realPath(of directory: DirectoryHandle) throws(FileError) -> PathBytes {

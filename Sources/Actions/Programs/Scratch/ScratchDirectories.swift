@@ -98,7 +98,7 @@ package struct ScratchDirectories: Sendable {
     ///
     /// The base directory is created if it does not exist, so that no other user can take its name later.
     package func removeAbandoned() {
-        guard (try? prepareBase()) != nil, let names = try? DiskProbe.names(following: base) else { return }
+        guard (try? prepareBase()) != nil, let names = try? KernelFileSystem().names(following: base) else { return }
         for name in names where InstanceDirectory.isOne(name) {
             let directory = base.appending(name.bytes)
             let lock = InstanceDirectory.lock(directory)

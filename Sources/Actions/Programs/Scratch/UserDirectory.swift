@@ -43,7 +43,7 @@ package struct UserDirectory: Sendable, Hashable {
 
     private static func made(in parent: PathBytes, _ user: UInt32) -> PathBytes? {
         let prefix = Array("alight-\(user)-".utf8)
-        let names = ((try? DiskProbe.names(following: parent)) ?? []).filter { name in
+        let names = ((try? KernelFileSystem().names(following: parent)) ?? []).filter { name in
             name.bytes.starts(with: prefix)
                 && name.bytes.dropFirst(prefix.count).allSatisfy { (0x30...0x39).contains($0) }
         }

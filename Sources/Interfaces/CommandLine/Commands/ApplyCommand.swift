@@ -178,7 +178,7 @@ struct AppliedFiles {
         self.rule = rule
         for path in named {
             let known = PathExplanation.alias(of: path, below: rule.roots) ?? path
-            switch DiskProbe.inspect(at: path) {
+            switch KernelFileSystem().stat(path) {
             case .absent: add(problem: "'\(Display.path(path))' does not exist", help: "check the spelling of the path")
             case .unreadable(let errno):
                 add(

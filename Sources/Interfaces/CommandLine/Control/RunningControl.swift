@@ -237,5 +237,5 @@ private enum ProcessFiles {
     }
 
     /// Returns the number of entries of a directory.
-    static func count(of directory: PathBytes) -> Int? { try? DiskProbe.names(following: directory).count }
+    static func count(of directory: PathBytes) -> Int? { try? KernelFileSystem().names(following: directory).count }
 }

@@ -188,7 +188,7 @@ extension Coverage.Root {
         self.path = root
         let rules = ruleset.rules.filter { $0.roots.contains(root) }
         interval = rules.map(\.pollInterval).min() ?? .zero
-        isThere = DiskProbe.resolve(root) != nil
+        isThere = KernelFileSystem().resolve(root) != nil
         let directories = Explanation.directories(from: root, to: path)
         unreached = directories.first { !ruleset.reaches(below: $0) }
         polling = Explanation.polling(rules, directories) { PollingReason.unreliableFileSystem(of: $0) }

@@ -61,10 +61,10 @@ struct WaitReason {
     }
 
     private static func readiness(_ rule: Rule, _ event: FileEvent, _ now: Timestamp) -> WaitReason? {
-        guard let ready = rule.ready, case .present(let snapshot) = DiskProbe.inspect(at: event.path) else {
+        guard let ready = rule.ready, case .present(let snapshot) = KernelFileSystem().stat(event.path) else {
             return nil
         }
-        let found = ready.waiting(event.path, snapshot, now: now) { DiskProbe.inspect(at: $0) != .absent }
+        let found = ready.waiting(event.path, snapshot, now: now) { KernelFileSystem().stat($0) != .absent }
         guard let found else { return nil }
         return WaitReason(
             cause: found.waiting.cause.rawValue, message: found.waiting.message,

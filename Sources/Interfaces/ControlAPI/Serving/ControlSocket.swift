@@ -58,7 +58,7 @@ package final class ControlSocket: Sendable {
         }
         _ = name.withCString { fchmodat(directory, $0, 0o600, 0) }
         self.descriptor = descriptor
-        identity = DiskProbe.identity(of: path)
+        identity = KernelFileSystem().identity(of: path)
     }
 
     /// Close-on-exec, and non-blocking.
@@ -66,7 +66,7 @@ package final class ControlSocket: Sendable {
 
     /// Removes the file, if it is still this socket's, and stops listening.
     func end() {
-        if let identity, DiskProbe.identity(of: path) == identity { _ = path.withCString { unlink($0) } }
+        if let identity, KernelFileSystem().identity(of: path) == identity { _ = path.withCString { unlink($0) } }
         close(descriptor)
     }
 
@@ -194,7 +194,7 @@ extension ControlSocket {
         defer { close(directory) }
         let mayRemove = removingDead && lock(directory)
         var found: [PathBytes] = []
-        for name in (try? DiskProbe.names(in: directory)) ?? []
+        for name in (try? KernelFileSystem().names(in: directory)) ?? []
         where name.bytes.starts(with: Array("control-".utf8)) && name.bytes.suffix(5).elementsEqual(".sock".utf8) {
             switch state(of: name, in: directory) {
             case .live: found.append(path.parent.appending(name.bytes))

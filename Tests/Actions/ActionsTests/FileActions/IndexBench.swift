@@ -56,7 +56,7 @@ struct IndexBench {
     /// Waits until no process can write to the file.
     ///
     /// Other tests start programs: a child inherits each open descriptor until it calls execve(2).
-    func rest(_ name: String) { #expect(Deadline.wait { DiskProbe.writers(of: path(name)) == .nobody }) }
+    func rest(_ name: String) { #expect(Deadline.wait { KernelFileSystem().writers(of: path(name)) == .nobody }) }
 
     func names() -> [String]? { entries()?.compactMap { $0["path"] as? String } }
 }
