@@ -1,6 +1,5 @@
 package import ActionAPI
 import CAlightLinux
-import Glibc
 import PluginProtocol
 package import Rules
 import System
@@ -27,8 +26,8 @@ package struct SetPermissionsHandler: FileHandler {
             throw .failed("'\(source.path)' is neither a file nor a directory", code: "not-a-file")
         }
         let descriptor = source.file.descriptor
-        let owner = try Self.number(invocation.text("owner"), "user", Self.user)
-        let group = try Self.number(invocation.text("group"), "group", Self.group)
+        let owner = try Self.number(invocation.text("owner"), "user") { Accounts().named($0)?.uid }
+        let group = try Self.number(invocation.text("group"), "group", Accounts.group)
         var done: [String] = []
         // The owner comes first, since changing it clears the set-user-id bit.
         if owner != nil || group != nil {
@@ -61,23 +60,4 @@ package struct SetPermissionsHandler: FileHandler {
         if let number = find(text) ?? UInt32(text), number != .max { return number }
         throw .failed("there is no \(noun) '\(text)'", code: "no-such-\(noun)")
     }
-
-    private static func user(_ name: String) -> UInt32? {
-        var entry = passwd()
-        var found: UnsafeMutablePointer<passwd>?
-        var buffer = [CChar](repeating: 0, count: bufferSize)
-        guard getpwnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
-        return entry.pw_uid
-    }
-
-    private static func group(_ name: String) -> UInt32? {
-        var entry = Glibc.group()
-        var found: UnsafeMutablePointer<Glibc.group>?
-        var buffer = [CChar](repeating: 0, count: bufferSize)
-        guard getgrnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
-        return entry.gr_gid
-    }
-
-    /// The size of the buffer for an entry; that of a group contains the names of all its members.
-    private static let bufferSize = 1 << 18
 }
