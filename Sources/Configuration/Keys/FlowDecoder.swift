@@ -1,4 +1,5 @@
 import Rules
+import System
 
 /// Reads which files of a rule run together, and when.
 struct FlowDecoder: RulePart {

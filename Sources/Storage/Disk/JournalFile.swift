@@ -1,6 +1,5 @@
 import GRDB
 import Glibc
-import Rules
 import System
 
 /// The file of a journal before its use: found or created, checked, and opened.
@@ -224,9 +223,7 @@ enum JournalFile {
     }
 
     /// Returns the name as a URI, to which parameters can be added.
-    static func uri(of path: PathBytes) -> String {
-        "file:" + String(decoding: Template.percentEncoded(path.bytes), as: UTF8.self)
-    }
+    static func uri(of path: PathBytes) -> String { "file:" + String(percentEncoding: path.bytes) }
 
     private static func judge(_ database: Database, _ path: PathBytes) throws {
         let application = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0

@@ -61,7 +61,7 @@ package struct Trash: Sendable {
     private func put(
         _ name: PathBytes, in directory: DirectoryHandle, _ metadata: Snapshot, _ can: Can
     ) throws(FileError) -> FileChange? {
-        let recorded = String(decoding: Template.percentEncoded(can.recorded), as: UTF8.self)
+        let recorded = String(percentEncoding: can.recorded)
         let text = Array("[Trash Info]\nPath=\(recorded)\nDeletionDate=\(date(DiskProbe.now()))\n".utf8)
         for number in 1..<Self.mostNumbers {
             let location = Self.numbered(name, number)

@@ -26,7 +26,7 @@ package struct ResponseReader {
 
     package mutating func read(_ bytes: [UInt8]) -> Reading {
         guard let first = bytes.firstIndex(where: { !Self.isSpace($0) }) else { return .nothing }
-        if let location = Self.firstInvalid(bytes) {
+        if let location = bytes.firstInvalidUTF8 {
             let byte = String(bytes[location], radix: 16, uppercase: true)
             return .unreadable("is not UTF-8: 0x\(byte) at byte \(location)")
         }
@@ -134,20 +134,6 @@ package struct ResponseReader {
     }
 
     private static func quoted(_ text: String) -> String { "\"\(line(text))\"" }
-
-    /// Returns the index of the first byte that is not valid UTF-8; nil when all are.
-    private static func firstInvalid(_ bytes: [UInt8]) -> Int? {
-        var parser = Unicode.UTF8.ForwardParser()
-        var iterator = bytes.makeIterator()
-        var location = 0
-        while true {
-            switch parser.parseScalar(from: &iterator) {
-            case .valid(let scalar): location += scalar.count
-            case .error: return location
-            case .emptyInput: return nil
-            }
-        }
-    }
 
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
 

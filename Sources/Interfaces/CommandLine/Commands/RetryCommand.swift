@@ -3,6 +3,7 @@ import Glibc
 import Pipeline
 import Rules
 import Storage
+import System
 
 /// `alight retry`: retries failed jobs, and makes pending jobs due at once.
 struct RetryCommand: ParsableCommand {
@@ -194,7 +195,7 @@ enum JobName {
     /// Case does not matter; ids contain only uppercase letters.
     static func find(_ name: String, in reader: JournalReader) throws(StorageError) -> Result<JobEntry, Problem> {
         let id = name.uppercased()
-        let isID = id.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
+        let isID = id.utf8.allSatisfy { $0.isDigit || $0.isUppercaseLetter }
         let found = isID ? try reader.jobs(beginningWith: id, limit: mostCandidates + 1) : []
         if found.count == 1 { return .success(found[0]) }
         if let exact = found.first(where: { $0.id.description == id }) { return .success(exact) }

@@ -71,7 +71,7 @@ package enum Placeholder: Sendable, Hashable {
 
     /// A number that consists of digits; `Int` would also accept a sign.
     private static func index(_ text: Substring) -> Int? {
-        text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ? Int(text) : nil
+        text.utf8.allSatisfy(\.isDigit) ? Int(text) : nil
     }
 
     /// The valid words in a rules file, for messages.
