@@ -148,12 +148,7 @@ package final class ControlSocket: Sendable {
     /// Any user who may read a directory may lock it, so the wait is limited: a lock must not block the start.
     private static func lock(_ directory: Int32) -> Bool {
         let deadline = ContinuousClock.now + .seconds(2)
-        while flock(directory, LOCK_EX | LOCK_NB) != 0 {
-            guard errno == EWOULDBLOCK || errno == EINTR else { return true }
-            guard ContinuousClock.now < deadline else { return false }
-            usleep(10_000)
-        }
-        return true
+        return FileLock.acquire(directory) { .now < deadline } != EWOULDBLOCK
     }
 
     private static func failure(_ path: PathBytes, _ error: Int32) -> ControlProblem {
