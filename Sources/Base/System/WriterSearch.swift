@@ -61,11 +61,7 @@ package enum WriterSearch {
     }
 
     private static func name(of process: Int32) -> String {
-        let descriptor = open("/proc/\(process)/comm", O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return "" }
-        defer { close(descriptor) }
-        // At most 15 bytes and a newline.
-        let name = [UInt8](unsafeUninitializedCapacity: 16) { $1 = max(0, read(descriptor, $0.baseAddress, 16)) }
+        let name = ProcFile.bytes(of: "/proc/\(process)/comm") ?? []
         return String(decoding: name.prefix { $0 != 0x0A }, as: UTF8.self)
     }
 

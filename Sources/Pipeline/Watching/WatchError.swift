@@ -54,11 +54,6 @@ package struct InotifyLimit: Sendable, Hashable {
 
     private static func value(of name: String) -> Int? {
         let path = "/proc/sys/" + name.map { $0 == "." ? "/" : String($0) }.joined()
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var digits = [UInt8](repeating: 0, count: 24)
-        let count = digits.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
-        return Int(String(decoding: digits[..<max(0, count)].filter { $0 > 32 }, as: UTF8.self))
+        return Int(ProcFile.text(of: path).filter { !$0.isWhitespace })
     }
 }

@@ -180,27 +180,23 @@ enum Descendants {
     static func children(of process: pid_t) -> [pid_t] {
         let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
         return threads.flatMap { thread in
-            let path = "/proc/\(process)/task/\(thread)/children"
-            let list = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
-            return list.split(separator: " ").compactMap { pid_t($0) }
+            ProcFile.text(of: "/proc/\(process)/task/\(thread)/children").split(separator: " ").compactMap { pid_t($0) }
         }
     }
 
     /// Returns whether the process cannot gain new privileges, which is permanent and true of all descendants of a
     /// launcher.
     static func hasNoNewPrivileges(_ process: pid_t) -> Bool {
-        let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
-        return status?.contains("\nNoNewPrivs:\t1\n") ?? false
+        ProcFile.text(of: "/proc/\(process)/status").contains("\nNoNewPrivs:\t1\n")
     }
 
     private static func isDead(_ process: pid_t) -> Bool {
-        guard let state = state(of: process) else { return true }
-        return state == "Z"
+        (state(of: process) ?? "Z") == "Z"
     }
 
     /// Returns the letter of proc_pid_stat(5) for the state; nil when the process is gone.
     static func state(of process: pid_t) -> Character? {
-        guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return nil }
+        let text = ProcFile.text(of: "/proc/\(process)/stat")
         return text[(text.lastIndex(of: ")") ?? text.startIndex)...].dropFirst(2).first
     }
 }

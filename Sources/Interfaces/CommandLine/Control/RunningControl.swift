@@ -228,12 +228,7 @@ final class RunningMetrics: Sendable {
 private enum ProcessFiles {
     /// The number of resident pages.
     static var resident: Int? {
-        guard let file = fopen("/proc/self/statm", "re") else { return nil }
-        defer { fclose(file) }
-        var line = [CChar](repeating: 0, count: 128)
-        guard fgets(&line, Int32(line.count), file) != nil else { return nil }
-        let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return text.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+        ProcFile.text(of: "/proc/self/statm").split(separator: " ").dropFirst().first.flatMap { Int($0) }
     }
 
     /// Returns the number of entries of a directory.
