@@ -29,10 +29,4 @@ package enum ExecutableCheck {
         }
         return nil
     }
-
-    /// Returns the mode as four octal digits.
-    static func octal(_ mode: mode_t) -> String {
-        let digits = String(mode & 0o7777, radix: 8)
-        return String(repeating: "0", count: 4 - digits.count) + digits
-    }
 }

@@ -9,6 +9,12 @@ extension String {
         }
     }
 
+    /// Creates the digits of a number in upper case, padded with zeros to a width.
+    package init(_ number: some BinaryInteger, radix: Int = 10, width: Int) {
+        let digits = String(number, radix: radix, uppercase: true)
+        self = String(repeating: "0", count: Swift.max(0, width - digits.utf8.count)) + digits
+    }
+
     /// Creates a part of a URL: all bytes but letters, digits, `-._~` and slashes are percent-encoded.
     package init(percentEncoding bytes: some Sequence<UInt8>, encodingSlashes: Bool = false) {
         let digits = Array("0123456789ABCDEF".utf8)

@@ -28,8 +28,7 @@ enum TextCheck {
         let source = SourceText(file: file, bytes: content)
         guard let offset = firstForbiddenOffset(content) else { return source }
         let scalar = source.text(offset..<source.offset(after: offset)).unicodeScalars.first?.value ?? 0
-        let digits = String(scalar, radix: 16, uppercase: true)
-        let name = "U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+        let name = "U+" + String(scalar, radix: 16, width: 4)
         let (message, help) =
             scalar == 0
             ? ("the file contains a NUL byte", "this may not be a text file")

@@ -43,8 +43,7 @@ package struct SetPermissionsHandler: FileHandler {
                 to: UInt32(try source.file.metadata().mode), isDirectory: source.metadata.type == .directory)
             let error = cal_change_mode(descriptor, mode)
             guard error == 0 else { throw FileError(error, "cannot set the mode of '\(source.path)'") }
-            let digits = String(mode, radix: 8)
-            done.append("mode \(String(repeating: "0", count: max(0, 4 - digits.count)))\(digits)")
+            done.append("mode \(String(mode, radix: 8, width: 4))")
         }
         guard !done.isEmpty else {
             throw .failed("there is nothing to set; write 'mode', 'owner' or 'group'", code: "bad-mode")

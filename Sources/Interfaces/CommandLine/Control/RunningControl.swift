@@ -144,8 +144,7 @@ extension Timestamp {
     /// The time in RFC 3339 format in UTC with milliseconds, the format of all times in the API.
     var milliseconds: String {
         let whole = Timestamp(seconds: seconds, nanoseconds: 0).description.dropLast()
-        let fraction = String(nanoseconds / 1_000_000)
-        return "\(whole).\(String(repeating: "0", count: 3 - fraction.count))\(fraction)Z"
+        return "\(whole).\(String(nanoseconds / 1_000_000, width: 3))Z"
     }
 }
 

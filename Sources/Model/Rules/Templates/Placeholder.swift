@@ -115,9 +115,7 @@ package struct PlaceholderValues: Sendable {
         case .from: return event.from?.bytes ?? []
         case .type: return Array(event.snapshot.type.rawValue.utf8)
         case .size: return Array(String(event.snapshot.size).utf8)
-        case .mode:
-            let digits = String(event.snapshot.mode, radix: 8)
-            return Array((String(repeating: "0", count: max(0, 4 - digits.count)) + digits).utf8)
+        case .mode: return Array(String(event.snapshot.mode, radix: 8, width: 4).utf8)
         case .nlink: return Array(String(event.snapshot.links).utf8)
         case .inode: return Array(String(event.snapshot.identity.inode).utf8)
         case .id: return Array(event.snapshot.identity.description.utf8)
