@@ -85,9 +85,7 @@ package final class JournalReader: Sendable {
             let isDirectory = status.st_mode & S_IFMT == S_IFDIR
             throw StorageError(isDirectory ? .isDirectory(path) : .notJournal(path), help: naming)
         }
-        guard path.withCString({ access($0, R_OK) }) == 0 else {
-            throw StorageError(.unreadable(path, errno: errno))
-        }
+        guard path.withCString({ access($0, R_OK) }) == 0 else { throw StorageError(.unreadable(path, errno: errno)) }
         if status.st_size == 0 { throw StorageError(.notJournal(path), help: naming) }
         do throws(JournalError) {
             try CompanionFile.check(of: path)

@@ -82,8 +82,7 @@ package enum WriterSearch {
                 var file = cal_stat()
                 // The link's own mode says how the file was opened, see proc_pid_fd(5).
                 guard descriptors.inspect(at: descriptor, &link) == 0, link.mode & UInt32(S_IFMT) == UInt32(S_IFLNK),
-                    link.mode & UInt32(S_IWUSR) != 0,
-                    descriptors.inspect(at: descriptor, following: true, &file) == 0,
+                    link.mode & UInt32(S_IWUSR) != 0, descriptors.inspect(at: descriptor, following: true, &file) == 0,
                     file.mode & UInt32(S_IFMT) == UInt32(S_IFREG)
                 else { return }
                 body(number, FileIdentity(file).withoutBirth)

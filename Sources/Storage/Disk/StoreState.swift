@@ -98,8 +98,7 @@ final class StoreState {
             let offset = ClockOffset(facts, lastCommit: start.lastCommit ?? clocks.wall, clocks)
             return try (
                 StoreTables(database, run: start.run, retention, errors), StoredRules(database),
-                StoredMounts(database), pauses, start,
-                Committed(facts: facts, clockOffset: offset, pauses: pauses)
+                StoredMounts(database), pauses, start, Committed(facts: facts, clockOffset: offset, pauses: pauses)
             )
         }
         checkpoint = lock == nil ? nil : connection.writeWithoutTransaction { LogCheckpoint($0, of: path) }
