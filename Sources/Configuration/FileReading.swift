@@ -71,14 +71,14 @@ enum FileReading {
 
     /// Returns the system's message for an error, starting in lower case.
     static func text(of error: Int32) -> String {
-        let text = String(cString: strerror(error))
+        let text = SystemError(errno: error).description
         return text.prefix(1).lowercased() + text.dropFirst()
     }
 
     /// Returns the names in a directory, sorted by their bytes.
     static func names(in directory: PathBytes) throws(HandlerProblem) -> [[UInt8]] {
         do throws(SystemError) {
-            return try DiskProbe.names(following: directory).map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }
+            return try KernelFileSystem().names(following: directory).sorted().map(\.bytes)
         } catch {
             let reason = error.errno == EACCES ? "permission denied" : text(of: error.errno)
             throw HandlerProblem(message: "cannot read the directory: \(reason)", help: nil)

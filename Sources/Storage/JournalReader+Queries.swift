@@ -103,8 +103,7 @@ extension JournalReader {
     package func newest(rule: String, path: PathBytes) throws(StorageError) -> JobID? {
         try read { database in
             try String.fetchOne(
-                database,
-                sql: "SELECT id FROM jobs WHERE rule = ? AND path = ? ORDER BY position DESC LIMIT 1",
+                database, sql: "SELECT id FROM jobs WHERE rule = ? AND path = ? ORDER BY position DESC LIMIT 1",
                 arguments: [rule, Data(path.bytes)]
             ).map { JobID($0) }
         }
@@ -255,8 +254,7 @@ extension JournalReader {
         return AttemptEntry(
             number: row[0], started: Timestamp(columnValue: row[1]), duration: .nanoseconds(row[2] as Int64),
             outcome: row[3], message: row[4], code: row[5], status: row[6], signal: row[7], log: row[8],
-            request: row[9],
-            changes: changes ?? [], undo: undo?.reasons.count == changes?.count ? undo : nil)
+            request: row[9], changes: changes ?? [], undo: undo?.reasons.count == changes?.count ? undo : nil)
     }
 
     private static func path(_ row: Row) -> PathBytes { PathBytes(row[2] as Data) }

@@ -78,16 +78,14 @@ package final class JournalReader: Sendable {
     private static func check(_ path: PathBytes) throws(StorageError) {
         var status = stat()
         guard path.withCString({ stat($0, &status) }) == 0 else {
-            guard errno == ENOENT || errno == ENOTDIR else { throw unreadable(path, String(cString: strerror(errno))) }
+            guard errno == ENOENT || errno == ENOTDIR else { throw StorageError(.unreadable(path, errno: errno)) }
             throw StorageError("there is no journal at '\(path)'", help: "run `alight run`, or name it with --journal")
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
             let isDirectory = status.st_mode & S_IFMT == S_IFDIR
             throw StorageError(isDirectory ? .isDirectory(path) : .notJournal(path), help: naming)
         }
-        guard path.withCString({ access($0, R_OK) }) == 0 else {
-            throw unreadable(path, String(cString: strerror(errno)))
-        }
+        guard path.withCString({ access($0, R_OK) }) == 0 else { throw StorageError(.unreadable(path, errno: errno)) }
         if status.st_size == 0 { throw StorageError(.notJournal(path), help: naming) }
         do throws(JournalError) {
             try CompanionFile.check(of: path)

@@ -246,7 +246,7 @@ struct DiskStoreRulesTests {
     func `files on a device with a new number after a reboot are recognized`(isLoaded: Bool) throws {
         let directory = bench.root.appending("mounted")
         TestFile.makeDirectory(directory)
-        let identity = try #require(DiskProbe.identity(of: directory))
+        let identity = try #require(KernelFileSystem().identity(of: directory))
         var former = identity
         former.deviceMinor &+= 7
         let (was, present) = (snapshot(former, inode: 5), snapshot(identity, inode: 5))
@@ -292,8 +292,8 @@ struct DiskStoreRulesTests {
 
     @Test func `files on two devices that swapped their numbers are distinguished`() throws {
         let (first, second) = (bench.root, PathBytes("/proc"))
-        let one = try #require(DiskProbe.identity(of: first))
-        let other = try #require(DiskProbe.identity(of: second))
+        let one = try #require(KernelFileSystem().identity(of: first))
+        let other = try #require(KernelFileSystem().identity(of: second))
         try #require(one.device != other.device)
         var (formerOne, formerOther) = (one, other)
         (formerOne.device, formerOther.device) = (other.device, one.device)

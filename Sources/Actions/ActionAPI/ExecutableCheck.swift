@@ -18,7 +18,7 @@ package enum ExecutableCheck {
     package static func problem(with path: PathBytes) -> HandlerProblem? {
         var status = stat()
         guard path.withCString({ stat($0, &status) }) == 0 else {
-            let reason = errno == ENOENT ? "doesn't exist" : "can't be reached: \(String(cString: strerror(errno)))"
+            let reason = errno == ENOENT ? "doesn't exist" : "can't be reached: \(SystemError(errno: errno))"
             return HandlerProblem(message: "'\(path)' \(reason)", help: nil)
         }
         guard status.st_mode & S_IFMT == S_IFREG else {

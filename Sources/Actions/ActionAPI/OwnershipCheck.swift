@@ -62,7 +62,7 @@ package enum OwnershipCheck {
             }
             links += 1
             // The kernel follows as many.
-            guard links <= 40, let target = DiskProbe.target(of: location)?.bytes else { return nil }
+            guard links <= 40, let target = KernelFileSystem().target(of: location)?.bytes else { return nil }
             if target.first == .slash { done = "/" }
             names += target.split(separator: .slash).reversed()
         }
@@ -82,9 +82,9 @@ package enum OwnershipCheck {
         let isSticky = status.st_mode & S_IFMT == S_IFDIR && status.st_mode & S_ISVTX != 0
         let isOpenToGroup = status.st_mode & S_IWGRP != 0 && (status.st_gid != 0 || hasAccessList(location))
         guard status.st_mode & S_IWOTH != 0 || isOpenToGroup, !isSticky else { return nil }
+        let mode = String(status.st_mode & 0o7777, radix: 8, width: 4)
         return HandlerProblem(
-            message:
-                "'\(location)' can be changed by others than root (mode \(String(octal: status.st_mode & 0o7777)))",
+            message: "'\(location)' can be changed by others than root (mode \(mode))",
             help: "run: chmod go-w '\(location)'")
     }
 

@@ -55,7 +55,7 @@ extension PluginEvent {
             event: event.kind.rawValue, path: event.path.description, relative: relative.description,
             root: event.root.description, origin: event.origin.rawValue, type: snapshot.type.rawValue,
             size: Int64(clamping: snapshot.size), mtime: snapshot.modified.description,
-            btime: snapshot.born?.description, mode: String(octal: snapshot.mode & 0o7777),
+            btime: snapshot.born?.description, mode: String(snapshot.mode, radix: 8, width: 4),
             uid: Int(snapshot.uid), gid: Int(snapshot.gid), nlink: Int(snapshot.links),
             id: snapshot.identity.description, time: event.time.description)
         pathBase64 = event.path.base64
@@ -89,7 +89,7 @@ extension PluginMetadata {
     fileprivate init(_ before: Snapshot, since after: Snapshot) {
         self.init(
             size: Int64(clamping: before.size), mtime: before.modified.description,
-            mode: String(octal: before.mode & 0o7777), uid: Int(before.uid), gid: Int(before.gid),
+            mode: String(before.mode, radix: 8, width: 4), uid: Int(before.uid), gid: Int(before.gid),
             nlink: Int(before.links), id: before.identity.description)
         guard let old = before.extended, let new = after.extended, old != new else { return }
         let retained = Dictionary(old.map { ($0.name, $0.value) }) { first, _ in first }

@@ -34,27 +34,21 @@ package struct ProgramPath: Sendable, Hashable, ExpressibleByStringLiteral {
     private func open(
         _ kind: cal_opening, _ openNamed: (UnsafePointer<CChar>?) -> Int32
     ) throws(SystemError) -> OpenFile {
-        guard let base, path != base else { return try Self.opened(path.withCString { openNamed($0) }) }
-        let directory = try Self.opened(base.withCString { cal_open_root($0) })
+        guard let base, path != base else { return try OpenFile(opened: path.withCString { openNamed($0) }) }
+        let directory = try OpenFile(opened: base.withCString { cal_open_root($0) })
         let relative = PathBytes(path.relative(to: base) ?? path.bytes[...])
-        return try Self.opened(
-            withExtendedLifetime(directory) {
-                relative.withCString { cal_open_beneath(directory.descriptor, $0, kind, 1) }
-            })
-    }
-
-    private static func opened(_ descriptor: Int32) throws(SystemError) -> OpenFile {
-        guard descriptor >= 0 else { throw SystemError(errno: -descriptor) }
-        return OpenFile(descriptor)
+        return try withExtendedLifetime(directory) { () throws(SystemError) in
+            try OpenFile(opened: relative.withCString { cal_open_beneath(directory.descriptor, $0, kind, 1) })
+        }
     }
 
     /// Returns why it could not be opened.
     package func reason(_ error: Int32) -> String {
-        guard error == EXDEV || error == ELOOP else { return String(cString: strerror(error)) }
+        guard error == EXDEV || error == ELOOP else { return SystemError(errno: error).description }
         if let link = OwnershipCheck.untrustedLink(on: path) {
             return "root does not follow the symbolic link '\(link.path)', which \(link.others) could replace"
         }
-        return base.map { "it leads out of '\($0)' through a symbolic link" } ?? String(cString: strerror(error))
+        return base.map { "it leads out of '\($0)' through a symbolic link" } ?? SystemError(errno: error).description
     }
 }
 

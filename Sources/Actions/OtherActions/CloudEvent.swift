@@ -34,10 +34,6 @@ enum CloudEvent {
         let isKnown = gethostname(&buffer, buffer.count - 1) == 0
         let host =
             isKnown ? String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : ""
-        return "alight://\(encoded(host))/\(encoded(rule))"
-    }
-
-    private static func encoded(_ text: String) -> String {
-        String(decoding: Template.percentEncoded(Array(text.utf8)), as: UTF8.self)
+        return "alight://\(String(percentEncoding: host.utf8))/\(String(percentEncoding: rule.utf8))"
     }
 }

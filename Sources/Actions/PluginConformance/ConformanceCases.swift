@@ -64,7 +64,7 @@ final class ConformanceCases {
     /// The directory whose content `request.json` works with.
     var testdata: PathBytes? {
         guard let directory = plugin.directory?.appending("testdata"),
-            case .present(let snapshot) = DiskProbe.inspect(at: directory)
+            case .present(let snapshot) = KernelFileSystem().stat(directory)
         else { return nil }
         return snapshot.type == .directory ? directory : nil
     }
@@ -101,7 +101,7 @@ final class ConformanceCases {
     ) throws(HandlerProblem) -> [String: JSONValue] {
         let path = stage.files.appending(Array(fileName) + Array(sample.suffix.utf8))
         stage.write(content ?? sample.content, to: path, asDirectory: takesDirectories)
-        guard case .present(let snapshot) = DiskProbe.inspect(at: path) else {
+        guard case .present(let snapshot) = KernelFileSystem().stat(path) else {
             throw HandlerProblem(message: "cannot write '\(path)'", help: "set TMPDIR to another directory")
         }
         let from = kind == .moved ? stage.files.appending("before it was moved\(sample.suffix)") : nil

@@ -27,12 +27,12 @@ struct ConformanceStage {
         home = directory.appending("home")
         scratch = directory.appending("scratch")
         for path in [directory, files, home, scratch] where path.withCString({ mkdir($0, 0o700) }) != 0 {
-            let reason = String(cString: strerror(errno))
+            let reason = SystemError(errno: errno).description
             throw HandlerProblem(
                 message: "cannot create the directory '\(path)': \(reason)", help: "set TMPDIR to another directory")
         }
         guard let testdata else { return }
-        for name in DiskProbe.names(in: testdata) {
+        for name in (try? KernelFileSystem().names(in: testdata)) ?? [] {
             let target = files.appending(name.bytes)
             do {
                 try FileManager.default.copyItem(

@@ -18,10 +18,10 @@ struct TreeRecord: Equatable {
         var rest = directories
         while let path = rest.popLast() {
             if ignored.contains(path) { continue }
-            guard case .present(let snapshot) = DiskProbe.inspect(at: path) else { continue }
+            guard case .present(let snapshot) = KernelFileSystem().stat(path) else { continue }
             var entry = Entry(type: snapshot.type, mode: UInt16(truncatingIfNeeded: snapshot.mode), digest: [])
             switch snapshot.type {
-            case .directory: rest += DiskProbe.names(in: path).map { path.appending($0.bytes) }
+            case .directory: rest += ((try? KernelFileSystem().names(in: path)) ?? []).map { path.appending($0.bytes) }
             case .file:
                 if case .digest(let digest) = ContentDigest.sha256(
                     of: path, below: path.parent, within: WorkLimit(StopSignal(), timeout: .seconds(600)))

@@ -22,11 +22,11 @@ package struct Accounts: Sendable {
         var buffer = [CChar](repeating: 0, count: 1 << 16)
         let size = buffer.count
         return buffer.withUnsafeMutableBufferPointer { buffer -> Account? in
-            guard let start = buffer.baseAddress, call(&record, start, size, &found) == 0, let entry = found?.pointee,
-                let name = entry.pw_name
+            guard let start = buffer.baseAddress, call(&record, start, size, &found) == 0, found != nil,
+                let name = record.pw_name
             else { return nil }
-            let home = entry.pw_dir.map { PathBytes(String(cString: $0)) } ?? "/"
-            return (String(cString: name), entry.pw_uid, entry.pw_gid, home.bytes.first == .slash ? home : "/")
+            let home = record.pw_dir.map { PathBytes(String(cString: $0)) } ?? "/"
+            return (String(cString: name), record.pw_uid, record.pw_gid, home.bytes.first == .slash ? home : "/")
         }
     }
 
@@ -36,8 +36,8 @@ package struct Accounts: Sendable {
         var found: UnsafeMutablePointer<Glibc.group>?
         // All members of a group go into the buffer, and there may be many.
         var buffer = [CChar](repeating: 0, count: 1 << 20)
-        guard getgrnam_r(name, &record, &buffer, buffer.count, &found) == 0 else { return nil }
-        return found?.pointee.gr_gid
+        guard getgrnam_r(name, &record, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
+        return record.gr_gid
     }
 
     private static func groups(of name: String, _ gid: UInt32) -> [UInt32] {

@@ -1,11 +1,25 @@
 package import CAlightLinux
 import Glibc
 
-/// A descriptor that is closed when the object is released.
+/// A descriptor of a file or directory, closed with the last reference.
+///
+/// It never changes, so threads may share it. ``OwnedDescriptor`` is for the ends of pipes and sockets, which are closed
+/// while they are referenced.
 package final class OpenFile: Sendable {
     package let descriptor: Int32
+    private let close: @Sendable (Int32) -> Void
 
-    package init(_ descriptor: Int32) { self.descriptor = descriptor }
+    /// Takes ownership of a descriptor, which identifies the file in the kernel, or in a simulated file system.
+    package init(_ descriptor: Int32, close: @escaping @Sendable (Int32) -> Void = { Glibc.close($0) }) {
+        self.descriptor = descriptor
+        self.close = close
+    }
+
+    /// Takes ownership of the result of a call that returns a descriptor or a negative errno.
+    package convenience init(opened: Int32) throws(SystemError) {
+        guard opened >= 0 else { throw SystemError(errno: -opened) }
+        self.init(opened)
+    }
 
     deinit { close(descriptor) }
 
@@ -18,55 +32,50 @@ package final class OpenFile: Sendable {
     }
 }
 
-/// An open directory, in which all operations use single names.
+/// An open directory of the kernel, in which all operations use single names.
 ///
 /// Therefore it remains the directory that was checked, even if another one takes its place.
-package final class DirectoryHandle: Sendable {
-    package let descriptor: Int32
+package struct DirectoryHandle: Sendable {
+    package let file: OpenFile
     /// The path through which the directory was opened, for messages and outputs.
     package let path: PathBytes
 
-    package init(_ descriptor: Int32, _ path: PathBytes) {
-        self.descriptor = descriptor
+    package init(_ file: OpenFile, _ path: PathBytes) {
+        self.file = file
         self.path = path
     }
 
-    deinit { close(descriptor) }
+    /// Takes ownership of a descriptor.
+    package init(_ descriptor: Int32, _ path: PathBytes) { self.init(OpenFile(descriptor), path) }
 
     /// Opens a directory by its path and follows links, as root only those that no other user can replace.
-    package static func opened(_ path: PathBytes) -> Result<DirectoryHandle, SystemError> {
-        let opened = path.withCString { cal_open_root($0) }
-        return opened >= 0 ? .success(DirectoryHandle(opened, path)) : .failure(SystemError(errno: -opened))
+    package init(opening path: PathBytes) throws(SystemError) {
+        self.init(try OpenFile(opened: path.withCString { cal_open_root($0) }), path)
     }
+
+    package var descriptor: Int32 { file.descriptor }
 
     /// Returns the path of a name in the directory.
     package func path(of name: PathBytes) -> PathBytes { path.appending(name.bytes) }
 
     /// Returns the metadata of a name without following a link; nil if it does not exist.
     package func stat(_ name: PathBytes) throws(SystemError) -> Snapshot? {
-        var status = cal_stat()
-        let error = name.withCString { cal_stat_entry(descriptor, $0, 0, &status) }
-        switch error {
-        case 0: return Snapshot(status)
-        case ENOENT, ENAMETOOLONG: return nil
-        default: throw SystemError(errno: error)
+        switch KernelFileSystem().stat(DiskProbe.Location(file, name)) {
+        case .present(let snapshot): snapshot
+        case .absent: nil
+        case .unreadable(let errno): throw SystemError(errno: errno)
         }
     }
 
-    /// Opens a name without following a link; returns the errno if that fails.
-    package func open(_ name: PathBytes, _ what: cal_opening) -> Result<OpenFile, SystemError> {
-        let opened = name.withCString { cal_open_entry(descriptor, $0, what) }
-        return opened >= 0 ? .success(OpenFile(opened)) : .failure(SystemError(errno: -opened))
+    /// Opens a name without following a link.
+    package func open(_ name: PathBytes, _ what: cal_opening) throws(SystemError) -> OpenFile {
+        try OpenFile(opened: name.withCString { cal_open_entry(descriptor, $0, what) })
     }
 
     /// Whether both are the same directory.
     package func isSame(as other: DirectoryHandle) -> Bool {
-        var here = cal_stat()
-        var there = cal_stat()
-        guard cal_stat_descriptor(descriptor, &here) == 0, cal_stat_descriptor(other.descriptor, &there) == 0 else {
-            return false
-        }
-        return FileIdentity(here).withoutBirth == FileIdentity(there).withoutBirth
+        guard let here = try? file.snapshot(), let there = try? other.file.snapshot() else { return false }
+        return here.identity.withoutBirth == there.identity.withoutBirth
     }
 
     /// Renames a name of this directory; returns 0 or the errno: EEXIST if the new name exists and may not be replaced.

@@ -104,33 +104,3 @@ package struct DirectoryReader {
 
     package func close() { Glibc.close(descriptor) }
 }
-
-extension DiskProbe {
-    /// Returns the names in a directory; none if it cannot be listed.
-    package static func names(in directory: PathBytes) -> [PathBytes] {
-        (try? names(opened: directory.withCString { cal_open_directory(AT_FDCWD, $0) })) ?? []
-    }
-
-    /// Returns the names in a directory, following links.
-    package static func names(following directory: PathBytes) throws(SystemError) -> [PathBytes] {
-        try names(in: AT_FDCWD, directory)
-    }
-
-    /// Returns the names in an open directory, which stays open.
-    package static func names(in descriptor: Int32) throws(SystemError) -> [PathBytes] {
-        try names(in: descriptor, ".")
-    }
-
-    private static func names(in directory: Int32, _ path: PathBytes) throws(SystemError) -> [PathBytes] {
-        let opened = path.withCString { openat(directory, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        return try names(opened: opened >= 0 ? opened : -errno)
-    }
-
-    static func names(opened descriptor: Int32) throws(SystemError) -> [PathBytes] {
-        let reader = try DirectoryReader(opened: descriptor)
-        defer { reader.close() }
-        var names: [PathBytes] = []
-        try reader.forEach { names.append(PathBytes($0.name)) }
-        return names
-    }
-}

@@ -44,11 +44,12 @@ package struct DirectoryRemoval {
         defer { if descriptor >= 0 { close(descriptor) } }
         if directory.withCString({ rmdir($0) }) == 0 || errno == ENOENT { return (0, nil) }
         var removal = DirectoryRemoval(isOwn: true) { false }
-        switch DirectoryHandle.opened(directory.parent) {
-        case .success(let parent):
+        do throws(SystemError) {
+            let parent = try DirectoryHandle(opening: directory.parent)
             let error = removal.removeDirectory(PathBytes(directory.lastComponent), in: parent, nil)
             return (error == ENOENT ? 0 : error, removal.mount)
-        case .failure(let failure): return (failure.errno == ENOENT ? 0 : failure.errno, nil)
+        } catch {
+            return (error.errno == ENOENT ? 0 : error.errno, nil)
         }
     }
 
@@ -81,7 +82,7 @@ package struct DirectoryRemoval {
 
     private mutating func empty(_ directory: DirectoryHandle, _ root: DirectoryHandle, level: Int) {
         if isOwn { _ = cal_change_mode(directory.descriptor, 0o700) }
-        guard let names = try? DiskProbe.names(in: directory.descriptor) else {
+        guard let names = try? KernelFileSystem().names(in: directory.descriptor) else {
             _ = note(EACCES, directory.path)
             return
         }

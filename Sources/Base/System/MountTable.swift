@@ -40,15 +40,7 @@ package final class MountTable {
     }
 
     private static func read(_ descriptor: Int32) -> Set<Mount>? {
-        var bytes: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 65_536)
-        guard lseek(descriptor, 0, SEEK_SET) == 0 else { return nil }
-        while true {
-            let count = piece.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress, $0.count) }
-            if count < 0 { return nil }
-            if count == 0 { return parse(bytes) }
-            bytes += piece[..<count]
-        }
+        lseek(descriptor, 0, SEEK_SET) == 0 ? ProcFile.bytes(of: descriptor).map(parse) : nil
     }
 
     /// Parses the lines of the table: id, parent, device, root, mount point, and more.

@@ -1,6 +1,9 @@
 import Glibc
 
-/// A descriptor that is closed on demand, or else with its last reference.
+/// A descriptor that is closed on demand, or else with its last reference; used by one thread.
+///
+/// The end of a pipe has to be closed at a certain time, even while it is referenced. ``OpenFile`` never changes, so that
+/// threads may share it.
 package final class OwnedDescriptor {
     package private(set) var raw: Int32
 

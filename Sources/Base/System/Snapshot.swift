@@ -66,8 +66,7 @@ public struct Snapshot: Hashable, Sendable, Codable {
     public var delivered: UInt64?
     public init(
         identity: FileIdentity, type: FileType, size: UInt64, modified: Timestamp, changed: Timestamp, born: Timestamp?,
-        mode: UInt16, uid: UInt32, gid: UInt32, links: UInt32, mount: UInt64 = 0,
-        extended: [ExtendedAttribute]? = nil,
+        mode: UInt16, uid: UInt32, gid: UInt32, links: UInt32, mount: UInt64 = 0, extended: [ExtendedAttribute]? = nil,
         digest: [UInt8]? = nil, delivered: UInt64? = nil
     ) {
         self.identity = identity

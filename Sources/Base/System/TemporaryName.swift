@@ -18,9 +18,8 @@ package enum TemporaryName {
     package static func taken(_ name: PathBytes) -> PathBytes { make(name, takenEnding) }
 
     private static func make(_ name: PathBytes, _ ending: [UInt8]) -> PathBytes {
-        let random = String(UInt64.random(in: 0...UInt64.max), radix: 36)
-        let padded = String(repeating: "0", count: randomLength - random.utf8.count) + random
-        return PathBytes([.dot] + name.bytes.prefix(longestName) + [.dot] + Array(padded.utf8) + ending)
+        let random = String(UInt64.random(in: 0...UInt64.max), radix: 36, width: randomLength).lowercased()
+        return PathBytes([.dot] + name.bytes.prefix(longestName) + [.dot] + Array(random.utf8) + ending)
     }
 
     package enum Kind: Equatable {

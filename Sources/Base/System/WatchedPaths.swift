@@ -1,4 +1,3 @@
-import CAlightLinux
 import Glibc
 
 /// Resolves watched paths: the one place where they are opened.
@@ -12,8 +11,8 @@ import Glibc
 package final class WatchedPaths {
     package let fileSystem: any FileSystem
     private let roots: Set<PathBytes>
-    private var root: (path: PathBytes, directory: OpenDirectory)?
-    private var last: (path: PathBytes, root: PathBytes, directory: OpenDirectory)?
+    private var root: (path: PathBytes, directory: OpenFile)?
+    private var last: (path: PathBytes, root: PathBytes, directory: OpenFile)?
     /// The innermost root that contains the last requested directory.
     private var holder: (directory: PathBytes, root: PathBytes?)?
 
@@ -52,7 +51,7 @@ package final class WatchedPaths {
     ///
     /// - Throws: The error if it cannot be listed, or not to its end.
     package func names(in path: PathBytes) throws(SystemError) -> [PathBytes] {
-        guard let root = root(holding: path) else { return try fileSystem.names(in: DiskProbe.Location(path)) }
+        guard let root = root(holding: path) else { return try fileSystem.names(in: path) }
         return try fileSystem.names(in: DiskProbe.Location(directory(path, below: root), "."))
     }
 
@@ -81,7 +80,7 @@ package final class WatchedPaths {
         (try? location(of: path)).map { fileSystem.isOnOverlay($0) } ?? false
     }
 
-    private func directory(_ path: PathBytes, below root: PathBytes) throws(SystemError) -> OpenDirectory {
+    private func directory(_ path: PathBytes, below root: PathBytes) throws(SystemError) -> OpenFile {
         if let last, last.path == path, last.root == root { return last.directory }
         if self.root?.path != root { self.root = (root, try fileSystem.open(root: root)) }
         guard let base = self.root?.directory else { throw SystemError(errno: ENOENT) }
@@ -95,56 +94,7 @@ package final class WatchedPaths {
     }
 }
 
-/// A directory's descriptor (`O_PATH`), closed with the last reference.
-package final class OpenDirectory: Sendable {
-    package let descriptor: Int32
-    private let close: @Sendable (Int32) -> Void
-
-    /// Takes ownership of a descriptor that identifies the directory in a file system.
-    package init(_ descriptor: Int32, close: @escaping @Sendable (Int32) -> Void) {
-        self.descriptor = descriptor
-        self.close = close
-    }
-
-    /// Takes ownership of a directory of the kernel; the argument is negative if opening failed with that errno.
-    convenience init(opened: Int32) throws(SystemError) {
-        guard opened >= 0 else { throw SystemError(errno: -opened) }
-        self.init(opened) { Glibc.close($0) }
-    }
-
-    deinit { close(descriptor) }
-}
-
 extension DiskProbe {
-    /// A name in an open directory, or a path by itself.
-    package struct Location: Sendable {
-        package let directory: OpenDirectory?
-        package let name: PathBytes
-
-        package init(_ directory: OpenDirectory, _ name: PathBytes) {
-            self.directory = directory
-            self.name = name
-        }
-
-        /// Creates a place from a path that is not a watched path.
-        package init(_ path: PathBytes) {
-            directory = nil
-            name = path
-        }
-
-        var descriptor: Int32 { directory?.descriptor ?? AT_FDCWD }
-
-        /// Opens a regular file for reading, without following a link or waiting for a pipe.
-        ///
-        /// Returns the descriptor or a negative errno.
-        package func openForReading() -> Int32 { name.withCString { cal_open_entry(descriptor, $0, CAL_OPEN_READING) } }
-    }
-
-    /// Returns the current metadata of the path, below the root that it is watched by.
-    package static func inspect(at path: PathBytes, below root: PathBytes, reading extras: Extras = []) -> StatResult {
-        WatchedPaths(roots: [root]).inspect(at: path, reading: extras)
-    }
-
     /// Opens a watched file for reading.
     ///
     /// Returns the descriptor or a negative errno.
@@ -153,17 +103,6 @@ extension DiskProbe {
             return try WatchedPaths(roots: [root]).location(of: path).openForReading()
         } catch {
             return -error.errno
-        }
-    }
-}
-
-extension DiskProbe.StatResult {
-    /// Creates the result for a path in a directory that cannot be opened: absent if the directory does not exist, or
-    /// is behind a link.
-    package init(directory errno: Int32) {
-        switch errno {
-        case ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP, EXDEV: self = .absent
-        default: self = .unreadable(errno: errno)
         }
     }
 }

@@ -61,18 +61,14 @@ package enum WriterSearch {
     }
 
     private static func name(of process: Int32) -> String {
-        let descriptor = open("/proc/\(process)/comm", O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return "" }
-        defer { close(descriptor) }
-        // At most 15 bytes and a newline.
-        let name = [UInt8](unsafeUninitializedCapacity: 16) { $1 = max(0, read(descriptor, $0.baseAddress, 16)) }
+        let name = ProcFile.bytes(of: "/proc/\(process)/comm") ?? []
         return String(decoding: name.prefix { $0 != 0x0A }, as: UTF8.self)
     }
 
     /// Calls the closure for each regular file that a process has open for writing.
     private static func search(_ body: (Int32, FileIdentity) -> Void) {
         var left = bound
-        for process in DiskProbe.names(in: "/proc") {
+        for process in (try? KernelFileSystem().names(in: "/proc")) ?? [] {
             guard left > 0 else { return }
             guard let number = Int32("\(process)"),
                 let descriptors = try? DirectoryReader(
@@ -86,8 +82,7 @@ package enum WriterSearch {
                 var file = cal_stat()
                 // The link's own mode says how the file was opened, see proc_pid_fd(5).
                 guard descriptors.inspect(at: descriptor, &link) == 0, link.mode & UInt32(S_IFMT) == UInt32(S_IFLNK),
-                    link.mode & UInt32(S_IWUSR) != 0,
-                    descriptors.inspect(at: descriptor, following: true, &file) == 0,
+                    link.mode & UInt32(S_IWUSR) != 0, descriptors.inspect(at: descriptor, following: true, &file) == 0,
                     file.mode & UInt32(S_IFMT) == UInt32(S_IFREG)
                 else { return }
                 body(number, FileIdentity(file).withoutBirth)

@@ -16,7 +16,7 @@ enum TextCheck {
                 .error, file: file, message: "the file is \(name), not UTF-8",
                 help: "save it as UTF-8, or convert it with 'iconv -f \(name) -t UTF-8'")
         }
-        if let offset = firstInvalidOffset(bytes) {
+        if let offset = bytes.firstInvalidUTF8 {
             // Before the first invalid byte, the lossy text has the same offsets.
             let lossy = SourceText(file: file, bytes: Array(String(decoding: bytes, as: UTF8.self).utf8))
             let byte = String(bytes[offset], radix: 16, uppercase: true)
@@ -28,8 +28,7 @@ enum TextCheck {
         let source = SourceText(file: file, bytes: content)
         guard let offset = firstForbiddenOffset(content) else { return source }
         let scalar = source.text(offset..<source.offset(after: offset)).unicodeScalars.first?.value ?? 0
-        let digits = String(scalar, radix: 16, uppercase: true)
-        let name = "U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+        let name = "U+" + String(scalar, radix: 16, width: 4)
         let (message, help) =
             scalar == 0
             ? ("the file contains a NUL byte", "this may not be a text file")
@@ -49,13 +48,6 @@ enum TextCheck {
         if bytes[0] == 0, bytes[1] != 0, bytes[2] == 0, bytes[3] != 0 { return "UTF-16BE" }
         if bytes[0] != 0, bytes[1] == 0, bytes[2] != 0, bytes[3] == 0 { return "UTF-16LE" }
         return nil
-    }
-
-    private static func firstInvalidOffset(_ bytes: [UInt8]) -> Int? {
-        do {
-            _ = try UTF8Span(validating: bytes.span)
-            return nil
-        } catch { return error.byteOffsets.lowerBound }
     }
 
     /// Returns the offset of the first character that YAML forbids: controls, noncharacters, byte order marks.

@@ -1,5 +1,6 @@
 import JSON
 import Rules
+import System
 
 /// Writes strings as YAML, for generated rules.
 package enum YAMLText {
@@ -21,8 +22,7 @@ package enum YAMLText {
             default:
                 switch scalar.properties.generalCategory {
                 case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned:
-                    let digits = String(scalar.value, radix: 16, uppercase: true)
-                    quoted += "\\U" + String(repeating: "0", count: 8 - digits.count) + digits
+                    quoted += "\\U" + String(scalar.value, radix: 16, width: 8)
                 default: quoted.unicodeScalars.append(scalar)
                 }
             }

@@ -139,7 +139,7 @@ struct ProgramDecoder: RulePart {
                 switch -machine.landlock {
                 case ENOSYS: "Landlock ABI 0: the kernel was built without it"
                 case EOPNOTSUPP: "Landlock ABI 0: it is disabled"
-                default: "Landlock ABI 0: \(String(cString: strerror(-machine.landlock)))"
+                default: "Landlock ABI 0: \(SystemError(errno: -machine.landlock))"
                 }
             report(
                 "this kernel can't restrict programs to the files of 'sandbox' (\(state))",

@@ -1,3 +1,5 @@
+import System
+
 /// The meaning of an unquoted scalar in YAML 1.2's core schema.
 package enum PlainScalar: Sendable, Equatable {
     case null
@@ -60,12 +62,9 @@ package enum PlainScalar: Sendable, Equatable {
     }
 }
 
-// Classes of ASCII characters.
+// Further classes of ASCII characters.
 extension UInt8 {
-    var isDigit: Bool { (0x30...0x39).contains(self) }
     var isOctalDigit: Bool { (0x30...0x37).contains(self) }
-    var isHexadecimalDigit: Bool { isDigit || (0x41...0x46).contains(self) || (0x61...0x66).contains(self) }
-    var isAlphanumeric: Bool { isDigit || (0x41...0x5A).contains(self) || (0x61...0x7A).contains(self) }
     static var space: UInt8 { 0x20 }
     /// Whether the byte opens a collection of YAML.
     var isOpening: Bool { self == UInt8(ascii: "{") || self == UInt8(ascii: "[") }

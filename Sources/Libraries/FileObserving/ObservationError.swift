@@ -28,7 +28,7 @@ public enum ObservationError: Error, Sendable, Hashable, CustomStringConvertible
         case .notDirectory(let path): WatchError.notDirectory(path).description
         case .missingRoot(let path): "cannot watch '\(path)': it does not exist"
         case .refused(let path, let errno): WatchError.refused(path, errno: errno).description
-        case .noDescriptor(let errno): "cannot open a descriptor: \(String(cString: strerror(errno)))"
+        case .noDescriptor(let errno): "cannot open a descriptor: \(SystemError(errno: errno))"
         case .noThread: "cannot start a thread"
         }
     }

@@ -169,11 +169,11 @@ struct ObservationLoop: ~Copyable {
             let event = FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: .scan, time: time)
             changes.append(ObservedChange(event: event))
         }
-        for root in core.plan.roots { add(.scanStarted, root, DiskProbe.inspect(at: root).snapshot ?? .unseen) }
+        for root in core.plan.roots { add(.scanStarted, root, KernelFileSystem().stat(root).snapshot ?? .unseen) }
         for entry in snapshot.entries { add(.created, entry.path, entry.snapshot) }
         // The end of an unfinished listing is delivered when it finishes.
         for root in core.plan.roots where !unfinishedScans.contains(root) {
-            add(.scanEnded, root, DiskProbe.inspect(at: root).snapshot ?? .unseen)
+            add(.scanEnded, root, KernelFileSystem().stat(root).snapshot ?? .unseen)
         }
         consumer.deliver(changes)
         core.admit(consumer)

@@ -20,7 +20,7 @@ package enum StartError: Error, Sendable, Hashable, CustomStringConvertible {
             "\(location.file):\(location.line): rule '\(rule)' needs the directory '\(root)', which does not exist"
         case .rootRefused(let root, let rule, let location, let errno):
             "\(location.file):\(location.line): rule '\(rule)' cannot create its directory '\(root)': "
-                + String(cString: strerror(errno))
+                + SystemError(errno: errno).description
         }
     }
 

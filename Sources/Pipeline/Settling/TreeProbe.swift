@@ -41,7 +41,7 @@ extension FileSystem {
     ///   - askingWriters: Whether a regular file with a writer stops the walk.
     /// - Returns: The result of the walk.
     package func tree(at location: DiskProbe.Location, askingWriters: Bool = true) -> DiskProbe.TreeResult {
-        let root: OpenDirectory
+        let root: OpenFile
         do throws(SystemError) {
             root = try open(location)
         } catch {
@@ -61,7 +61,7 @@ extension FileSystem {
         var facts = TreeMetadata(fingerprint: [], changed: top.changed)
         var directories = [PathBytes(".")]
         while let current = directories.popLast() {
-            let directory: OpenDirectory
+            let directory: OpenFile
             let names: [PathBytes]
             do throws(SystemError) {
                 directory = try open(current, beneath: root)
@@ -100,7 +100,7 @@ extension FileSystem {
     }
 
     /// Opens a directory, which must not be a symbolic link.
-    private func open(_ location: DiskProbe.Location) throws(SystemError) -> OpenDirectory {
+    private func open(_ location: DiskProbe.Location) throws(SystemError) -> OpenFile {
         if let directory = location.directory { return try open(location.name, beneath: directory) }
         return try open(PathBytes(location.name.lastComponent), beneath: open(root: location.name.parent))
     }

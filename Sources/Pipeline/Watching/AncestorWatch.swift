@@ -52,18 +52,19 @@ struct AncestorWatch {
             var error: Int32 = 0
             var isWatched = step(into: directory, name: rest.isEmpty ? name : nil, inotify, error: &error)
             if error == ENOENT || error == ENOTDIR || error == ELOOP { return false }
-            var found = DiskProbe.inspect(at: next)
+            var found = KernelFileSystem().stat(next)
             if found.snapshot?.type != .directory {
                 // It may have changed before the name was watched.
                 if !rest.isEmpty { isWatched = step(into: directory, name: name, inotify, error: &error) }
-                found = DiskProbe.inspect(at: next)
+                found = KernelFileSystem().stat(next)
                 if !isWatched || FileSystemType.unreliable(at: directory) != nil { isReliable = false }
             }
             switch found {
             case .present(let snapshot) where snapshot.type == .directory: directory = next
             case .present(let snapshot):
                 links += 1
-                guard snapshot.type == .symlink, links <= 40, let target = DiskProbe.target(of: next)?.bytes else {
+                guard snapshot.type == .symlink, links <= 40, let target = KernelFileSystem().target(of: next)?.bytes
+                else {
                     end = .missing(nearest: directory, isOther: rest.isEmpty)
                     return true
                 }
@@ -77,7 +78,7 @@ struct AncestorWatch {
                 return true
             }
         }
-        guard let identity = DiskProbe.identity(of: directory) else { return false }
+        guard let identity = KernelFileSystem().stat(directory).snapshot?.identity else { return false }
         end = .directory(identity, directory)
         return true
     }

@@ -20,7 +20,7 @@ package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .notDirectory: "cannot watch '\(path)': it is not a directory"
-        case .refused(_, let errno): "cannot watch '\(path)': \(String(cString: strerror(errno)))"
+        case .refused(_, let errno): "cannot watch '\(path)': \(SystemError(errno: errno))"
         }
     }
 
@@ -59,11 +59,6 @@ package struct InotifyLimit: Sendable, Hashable {
 
     private static func value(of name: String) -> Int? {
         let path = "/proc/sys/" + name.map { $0 == "." ? "/" : String($0) }.joined()
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var digits = [UInt8](repeating: 0, count: 24)
-        let count = digits.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
-        return Int(String(decoding: digits[..<max(0, count)].filter { $0 > 32 }, as: UTF8.self))
+        return Int(ProcFile.text(of: path).filter { !$0.isWhitespace })
     }
 }

@@ -56,12 +56,12 @@ package struct WatchSurvey: Sendable {
     /// Returns the number of watches of all processes of this user, as `/proc` shows them.
     private static func usedWatches() -> Int? {
         var count: Int?
-        for process in DiskProbe.names(in: "/proc") where Int32("\(process)") != nil {
+        for process in (try? KernelFileSystem().names(in: "/proc")) ?? [] where Int32("\(process)") != nil {
             let directory = PathBytes("/proc").appending(process.bytes)
             var status = stat()
             guard directory.withCString({ stat($0, &status) }) == 0, status.st_uid == geteuid() else { continue }
             let descriptors = directory.appending("fdinfo")
-            for name in DiskProbe.names(in: descriptors) {
+            for name in (try? KernelFileSystem().names(in: descriptors)) ?? [] {
                 count = (count ?? 0) + watches(in: descriptors.appending(name.bytes))
             }
         }

@@ -45,7 +45,7 @@ struct ClockOffset {
 
     /// The first 64 bits of the kernel's id of this boot; 0 if it can't be read.
     private static let currentBoot: Int64 = {
-        let text = WriteLock.text(of: "/proc/sys/kernel/random/boot_id").filter { $0 != "-" }
+        let text = ProcFile.text(of: "/proc/sys/kernel/random/boot_id").filter { $0 != "-" }
         return Int64(bitPattern: UInt64(text.prefix(16), radix: 16) ?? 0)
     }()
 }

@@ -53,8 +53,7 @@ package final class DiskStore: LedgerStore {
     ///   - clock: The clock by which jobs are due.
     /// - Throws: The reason why the file cannot be read.
     package init(
-        inMemory path: PathBytes?, now: Timestamp,
-        clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+        inMemory path: PathBytes?, now: Timestamp, clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws(JournalError) {
         let path = try path.map { path throws(JournalError) in try JournalFile.check(path) }
         let name = path ?? Self.memory

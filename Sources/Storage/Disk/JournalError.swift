@@ -51,9 +51,12 @@ extension JournalError: CustomStringConvertible {
         case .held(let path, let pid):
             let who = pid.map { "process \($0)" } ?? "another process"
             return "the journal '\(path)' is in use by another instance (\(who))"
-        case .noDirectory(let path, let errno): return "cannot create the directory '\(path)': \(Self.text(errno))"
-        case .noAccess(let path, let errno): return "the journal '\(path)' can't be written: \(Self.text(errno))"
-        case .unreadable(let path, let errno): return "the journal '\(path)' can't be read: \(Self.text(errno))"
+        case .noDirectory(let path, let errno):
+            return "cannot create the directory '\(path)': \(SystemError(errno: errno))"
+        case .noAccess(let path, let errno):
+            return "the journal '\(path)' can't be written: \(SystemError(errno: errno))"
+        case .unreadable(let path, let errno):
+            return "the journal '\(path)' can't be read: \(SystemError(errno: errno))"
         case .isDirectory(let path): return "the journal '\(path)' is a directory"
         case .notJournal(let path): return "'\(path)' is not an SQLite file, so it is not a journal"
         case .foreign(let path): return "'\(path)' is an SQLite file of another program, not a journal"
@@ -85,8 +88,6 @@ extension JournalError: CustomStringConvertible {
         case .failed: "name another file with '--journal'"
         }
     }
-
-    private static func text(_ errno: Int32) -> String { String(cString: strerror(errno)) }
 }
 
 extension StorageError {

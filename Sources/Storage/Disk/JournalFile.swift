@@ -1,6 +1,5 @@
 import GRDB
 import Glibc
-import Rules
 import System
 
 /// The file of a journal before its use: found or created, checked, and opened.
@@ -12,7 +11,8 @@ enum JournalFile {
 
     /// Returns the path without symbolic links, which identifies the lock; the file need not exist yet.
     static func resolve(_ path: PathBytes) -> PathBytes {
-        DiskProbe.resolve(path) ?? DiskProbe.resolve(path.parent)?.appending(path.lastComponent) ?? path
+        let files = KernelFileSystem()
+        return files.resolve(path) ?? files.resolve(path.parent)?.appending(path.lastComponent) ?? path
     }
 
     // MARK: Before SQLite opens it
@@ -223,9 +223,7 @@ enum JournalFile {
     }
 
     /// Returns the name as a URI, to which parameters can be added.
-    static func uri(of path: PathBytes) -> String {
-        "file:" + String(decoding: Template.percentEncoded(path.bytes), as: UTF8.self)
-    }
+    static func uri(of path: PathBytes) -> String { "file:" + String(percentEncoding: path.bytes) }
 
     private static func judge(_ database: Database, _ path: PathBytes) throws {
         let application = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0

@@ -75,16 +75,14 @@ final class JournalLock: Sendable {
     ) throws(JournalError) {
         guard descriptor >= 0 else { throw .noAccess(path, errno: errno) }
         let start = ContinuousClock.now
-        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
-            let reason = errno
+        let error = FileLock.acquire(descriptor) {
             let isBrief = line(in: descriptor)?.hasSuffix(brief) ?? false
-            guard reason == EWOULDBLOCK, .now < start + (isBrief ? timeout : shortTimeout) else {
-                let pid = holder()
-                close(descriptor)
-                throw reason == EWOULDBLOCK ? .held(journal, pid: pid) : .noAccess(path, errno: reason)
-            }
-            usleep(10_000)
+            return .now < start + (isBrief ? timeout : shortTimeout)
         }
+        guard error != 0 else { return }
+        let pid = holder()
+        close(descriptor)
+        throw error == EWOULDBLOCK ? .held(journal, pid: pid) : .noAccess(path, errno: error)
     }
 
     /// Returns the result of the closure for the lock file of a journal; nil if there is none.

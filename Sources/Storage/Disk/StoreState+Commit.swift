@@ -15,7 +15,7 @@ extension StoreState {
         if let failure { return failure }
         receive(changes)
         guard hasChanges || !changes.isEmpty else { return nil }
-        guard lock == nil || identity == DiskProbe.identity(of: path) else {
+        guard lock == nil || identity == KernelFileSystem().identity(of: path) else {
             let failure = StorageError(
                 "the journal '\(path)' was removed or replaced while Alight had it open",
                 help: "put it back if it was moved; later work is not in it, and may be repeated")

@@ -85,7 +85,7 @@ final class StoreState {
         _ clocks: ClockPair
     ) throws {
         (self.path, self.lock, self.connection) = (path, lock, connection)
-        identity = DiskProbe.identity(of: path)
+        identity = KernelFileSystem().identity(of: path)
         let errors = ReadErrors()
         self.errors = errors
         (tables, rules, mounts, pauses, start, committed) = try connection.writeWithoutTransaction { database in
@@ -98,8 +98,7 @@ final class StoreState {
             let offset = ClockOffset(facts, lastCommit: start.lastCommit ?? clocks.wall, clocks)
             return try (
                 StoreTables(database, run: start.run, retention, errors), StoredRules(database),
-                StoredMounts(database), pauses, start,
-                Committed(facts: facts, clockOffset: offset, pauses: pauses)
+                StoredMounts(database), pauses, start, Committed(facts: facts, clockOffset: offset, pauses: pauses)
             )
         }
         checkpoint = lock == nil ? nil : connection.writeWithoutTransaction { LogCheckpoint($0, of: path) }

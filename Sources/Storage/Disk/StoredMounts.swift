@@ -23,7 +23,7 @@ struct StoredMounts {
     /// Finds the devices whose number has changed: the directory mounted at a point is the same.
     mutating func findDevices() {
         for (index, record) in records.enumerated() {
-            guard let present = DiskProbe.identity(of: record.point), present.inode == record.identity.inode,
+            guard let present = KernelFileSystem().identity(of: record.point), present.inode == record.identity.inode,
                 present.birth == record.identity.birth, present != record.identity
             else { continue }
             devices[record.identity.device] = present.device

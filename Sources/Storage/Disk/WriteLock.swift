@@ -13,24 +13,14 @@ enum WriteLock {
         var status = stat()
         guard CompanionFile.memory.path(of: journal).withCString({ stat($0, &status) }) == 0 else { return nil }
         let inode = "\(status.st_ino)"
-        for line in text(of: "/proc/locks").split(separator: "\n") {
+        for line in ProcFile.text(of: "/proc/locks").split(separator: "\n") {
             let words = line.split(separator: " ")
             guard words.count == 8, words[1] == "POSIX", words[3] == "WRITE", words[6] == offset,
                 words[5].split(separator: ":").last.map(String.init) == inode
             else { continue }
-            let name = text(of: "/proc/\(words[4])/comm").filter { !$0.isNewline }
+            let name = ProcFile.text(of: "/proc/\(words[4])/comm").filter { !$0.isNewline }
             return "process \(words[4])" + (name.isEmpty ? "" : " (\(name))")
         }
         return nil
-    }
-
-    /// Returns the content of a file of the kernel; empty if it can't be read.
-    static func text(of path: String) -> String {
-        guard let file = fopen(path, "re") else { return "" }
-        defer { fclose(file) }
-        var text: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 4_096)
-        while case let count = fread(&buffer, 1, buffer.count, file), count > 0 { text += buffer[..<count] }
-        return String(decoding: text, as: UTF8.self)
     }
 }

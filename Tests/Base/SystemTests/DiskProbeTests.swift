@@ -8,11 +8,11 @@ struct DiskProbeTests {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")
-            #expect(Deadline.wait { DiskProbe.writers(of: path) == .nobody })
+            #expect(Deadline.wait { KernelFileSystem().writers(of: path) == .nobody })
             let writer = path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
-            #expect(DiskProbe.writers(of: path) == .somebody)
+            #expect(KernelFileSystem().writers(of: path) == .somebody)
             close(writer)
-            #expect(Deadline.wait { DiskProbe.writers(of: path) == .nobody })
+            #expect(Deadline.wait { KernelFileSystem().writers(of: path) == .nobody })
         }
     }
 
@@ -23,9 +23,9 @@ struct DiskProbeTests {
             let writer = path.withCString { open($0, O_RDWR | O_CLOEXEC) }
             let mapping = mmap(nil, 4, PROT_READ | PROT_WRITE, MAP_SHARED, writer, 0)
             close(writer)
-            #expect(DiskProbe.writers(of: path) == .somebody)
+            #expect(KernelFileSystem().writers(of: path) == .somebody)
             munmap(mapping, 4)
-            #expect(Deadline.wait { DiskProbe.writers(of: path) == .nobody })
+            #expect(Deadline.wait { KernelFileSystem().writers(of: path) == .nobody })
         }
     }
 
@@ -35,7 +35,7 @@ struct DiskProbeTests {
             TestFile.write(path, "x")
             let reader = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
             defer { close(reader) }
-            #expect(Deadline.wait { DiskProbe.writers(of: path) == .nobody })
+            #expect(Deadline.wait { KernelFileSystem().writers(of: path) == .nobody })
         }
     }
 
@@ -50,11 +50,11 @@ struct DiskProbeTests {
             let isRoot = geteuid() == 0
             if isRoot { precondition(setuid(65_534) == 0) }
             let writer = path.withCString { open($0, O_RDWR | O_CLOEXEC) }
-            precondition(DiskProbe.writers(of: path) == .somebody)
+            precondition(KernelFileSystem().writers(of: path) == .somebody)
             close(writer)
             // The answer is cached for a short time.
             let answer: DiskProbe.Holders = isRoot ? .unknown : .nobody
-            precondition(Deadline.wait { DiskProbe.writers(of: path) == answer })
+            precondition(Deadline.wait { KernelFileSystem().writers(of: path) == answer })
             _ = path.withCString { unlink($0) }
         }
     }
@@ -79,15 +79,15 @@ struct DiskProbeTests {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")
-            #expect(Deadline.wait { DiskProbe.locks(of: DiskProbe.Location(path)) == .nobody })
+            #expect(Deadline.wait { KernelFileSystem().locks(of: DiskProbe.Location(path)) == .nobody })
             let holder = path.withCString { open($0, O_RDWR | O_CLOEXEC) }
             defer { close(holder) }
             #expect(flock(holder, LOCK_SH) == 0)
-            #expect(Deadline.wait { DiskProbe.locks(of: DiskProbe.Location(path)) == .nobody })
+            #expect(Deadline.wait { KernelFileSystem().locks(of: DiskProbe.Location(path)) == .nobody })
             #expect(flock(holder, LOCK_EX) == 0)
-            #expect(DiskProbe.locks(of: DiskProbe.Location(path)) == .somebody)
+            #expect(KernelFileSystem().locks(of: DiskProbe.Location(path)) == .somebody)
             #expect(flock(holder, LOCK_UN) == 0)
-            #expect(Deadline.wait { DiskProbe.locks(of: DiskProbe.Location(path)) == .nobody })
+            #expect(Deadline.wait { KernelFileSystem().locks(of: DiskProbe.Location(path)) == .nobody })
         }
     }
 
@@ -100,14 +100,14 @@ struct DiskProbeTests {
             var lock = Glibc.flock(
                 l_type: Int16(F_WRLCK), l_whence: Int16(SEEK_SET), l_start: 1 << 40, l_len: 1, l_pid: 0)
             #expect(fcntl(holder, F_SETLK, &lock) == 0)
-            #expect(DiskProbe.locks(of: DiskProbe.Location(path)) == .somebody)
+            #expect(KernelFileSystem().locks(of: DiskProbe.Location(path)) == .somebody)
         }
     }
 
     @Test func `S09 an entry that cannot be locked has no answer`() {
         withTempTree { tree in
-            #expect(DiskProbe.locks(of: DiskProbe.Location(tree.root)) == .unknown)
-            #expect(DiskProbe.locks(of: DiskProbe.Location(tree.path("missing"))) == .unknown)
+            #expect(KernelFileSystem().locks(of: DiskProbe.Location(tree.root)) == .unknown)
+            #expect(KernelFileSystem().locks(of: DiskProbe.Location(tree.path("missing"))) == .unknown)
         }
     }
 
@@ -125,7 +125,7 @@ struct DiskProbeTests {
                     ExtendedAttribute(name: "user.b", value: [1, 0, 2]),
                     ExtendedAttribute(name: "user.c", value: Array(repeating: 7, count: 2_000)),
                 ])
-            guard case .present(let plain) = DiskProbe.inspect(at: path) else {
+            guard case .present(let plain) = KernelFileSystem().stat(path) else {
                 Issue.record("the file is not seen")
                 return
             }
@@ -143,7 +143,7 @@ struct DiskProbeTests {
     }
 
     private func seen(_ path: PathBytes) -> Snapshot? {
-        guard case .present(let snapshot) = DiskProbe.inspect(at: path, reading: .extended) else { return nil }
+        guard case .present(let snapshot) = KernelFileSystem().stat(path, reading: .extended) else { return nil }
         return snapshot
     }
 
@@ -163,7 +163,7 @@ struct DiskProbeTests {
         withTempTree { tree in
             let path = tree.path("link")
             _ = path.withCString { symlink("/etc/passwd", $0) }
-            guard case .present(let snapshot) = DiskProbe.inspect(at: path) else {
+            guard case .present(let snapshot) = KernelFileSystem().stat(path) else {
                 Issue.record("the link is not seen")
                 return
             }
@@ -175,7 +175,7 @@ struct DiskProbeTests {
         withTempTree { tree in
             let path = tree.root.appending([0x63, 0xE9, 0xFF, 0x0A])
             TestFile.write(path, "xyz")
-            guard case .present(let snapshot) = DiskProbe.inspect(at: path) else {
+            guard case .present(let snapshot) = KernelFileSystem().stat(path) else {
                 Issue.record("the file is not seen")
                 return
             }
@@ -187,11 +187,11 @@ struct DiskProbeTests {
     @Test func `the identity survives a rename but not a replacement`() {
         withTempTree { tree in
             TestFile.write(tree.path("a"), "1")
-            let before = DiskProbe.inspect(at: tree.path("a"))
+            let before = KernelFileSystem().stat(tree.path("a"))
             _ = tree.path("a").withCString { from in tree.path("b").withCString { rename(from, $0) } }
-            #expect(identity(before) == identity(DiskProbe.inspect(at: tree.path("b"))))
+            #expect(identity(before) == identity(KernelFileSystem().stat(tree.path("b"))))
             TestFile.write(tree.path("a"), "1")
-            #expect(identity(before) != identity(DiskProbe.inspect(at: tree.path("a"))))
+            #expect(identity(before) != identity(KernelFileSystem().stat(tree.path("a"))))
         }
     }
 

@@ -21,7 +21,7 @@ enum Namespace {
             + ["--mounted", directory.description]
         var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
         execv("/bin/sh", &argv)
-        print("cannot start a shell: \(String(cString: strerror(errno)))")
+        print("cannot start a shell: \(SystemError(errno: errno))")
         exit(2)
     }
 }

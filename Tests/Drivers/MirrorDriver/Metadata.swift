@@ -66,7 +66,7 @@ enum TreeScan {
     /// Returns the metadata of the path; nil if nothing is there.
     static func metadata(of path: PathBytes) -> Metadata? {
         var status = cal_stat()
-        guard path.withCString({ cal_stat_path($0, &status) }) == 0 else { return nil }
+        guard path.withCString({ cal_stat_entry(AT_FDCWD, $0, 0, &status) }) == 0 else { return nil }
         let type =
             switch status.mode & UInt32(S_IFMT) {
             case UInt32(S_IFREG): "file"

@@ -73,7 +73,7 @@ struct EngineRecoveryTests {
     /// A store with a job whose attempts, including the last one, were all interrupted.
     private static func interrupted(_ rule: Rule, _ file: PathBytes, attempt: Int) throws -> DiskStore {
         let store = DiskStore.inMemory()
-        guard case .present(let snapshot) = DiskProbe.inspect(at: file) else { throw DiskError() }
+        guard case .present(let snapshot) = KernelFileSystem().stat(file) else { throw DiskError() }
         let now = DiskProbe.now()
         let clocks = ClockPair(now, .now)
         let record = RuleRecord(name: rule.name, selection: rule.selection)

@@ -101,7 +101,9 @@ enum Machine {
     ///
     /// Returns 0 or the errno.
     static func exchange(_ one: PathBytes, _ other: PathBytes) -> Int32 {
-        one.withCString { one in other.withCString { cal_rename_exchange(one, $0) } }
+        one.withCString { one in
+            other.withCString { cal_rename(AT_FDCWD, one, AT_FDCWD, $0, CAL_RENAME_EXCHANGING) }
+        }
     }
 
     static func move(_ from: PathBytes, _ to: PathBytes) {

@@ -5,13 +5,13 @@ import TestKit
 
 /// The program's view of the files of the world.
 extension World: FileSystem {
-    package func open(root: PathBytes) throws(SystemError) -> OpenDirectory {
+    package func open(root: PathBytes) throws(SystemError) -> OpenFile {
         try opened { (state: inout WorldState) throws(SystemError) -> Int in
             try state.directory(root, following: .all)
         }
     }
 
-    package func open(_ path: PathBytes, beneath directory: OpenDirectory) throws(SystemError) -> OpenDirectory {
+    package func open(_ path: PathBytes, beneath directory: OpenFile) throws(SystemError) -> OpenFile {
         try opened { (state: inout WorldState) throws(SystemError) -> Int in
             guard let start = state.openDirectories[directory.descriptor] else { throw SystemError(errno: EBADF) }
             return try state.directory(path, from: start, following: .none)
@@ -20,7 +20,7 @@ extension World: FileSystem {
 
     private func opened(
         _ find: (inout WorldState) throws(SystemError) -> Int
-    ) throws(SystemError) -> OpenDirectory {
+    ) throws(SystemError) -> OpenFile {
         let result = state.withLock { state -> Result<Int32, SystemError> in
             state.inspect()
             do throws(SystemError) {
@@ -32,7 +32,7 @@ extension World: FileSystem {
                 return .failure(error)
             }
         }
-        return OpenDirectory(try result.get()) { [weak self] descriptor in
+        return OpenFile(try result.get()) { [weak self] descriptor in
             self?.state.withLock { $0.openDirectories[descriptor] = nil }
         }
     }

@@ -57,7 +57,7 @@ struct RealFiles: ~Copyable {
 
     /// Removes a directory and everything below it, as rm(1) does.
     private func remove(_ directory: PathBytes) -> Bool {
-        for name in DiskProbe.names(in: directory) {
+        for name in (try? KernelFileSystem().names(in: directory)) ?? [] {
             let path = directory.appending(name.bytes)
             var status = Glibc.stat()
             guard path.withCString({ lstat($0, &status) }) == 0 else { return false }

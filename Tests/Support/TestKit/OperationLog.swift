@@ -24,7 +24,7 @@ package struct OperationLog {
 
     /// Writes a line to standard output: start, end, worker, result, operation and paths, separated by tabs.
     package static func write(start: Int64, worker: String, error: Int32, _ summary: String, paths: [String]) {
-        let result = error == 0 ? "done" : String(cString: strerror(error))
+        let result = error == 0 ? "done" : SystemError(errno: error).description
         let fields = ["\(start)", "\(now())", worker, result, summary] + paths
         TestFile.put(STDOUT_FILENO, Array((fields.joined(separator: "\t") + "\n").utf8))
     }

@@ -269,7 +269,7 @@ package final class ScenarioRunner {
             result = path(line, 2).withCString { Glibc.chmod($0, mode) }
         default: throw Failure(description: "unknown word '\(word)'")
         }
-        guard result == 0 else { throw Failure(description: "\(word): \(String(cString: strerror(errno)))") }
+        guard result == 0 else { throw Failure(description: "\(word): \(SystemError(errno: errno))") }
         if ["write", "append", "open", "mkdir"].contains(word) { own(target) }
         if ["link", "symlink"].contains(word) { own(path(line, 3)) }
     }

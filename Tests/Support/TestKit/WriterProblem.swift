@@ -1,11 +1,12 @@
 import CAlightLinux
 import Glibc
+import System
 
 /// The reason that the kernel does not report writers here; nil if it does.
 package let writerProblem: String? = {
     let queue = cal_fanotify_open(1)
     guard queue >= 0 else {
-        return "the kernel does not report writers to this user: \(String(cString: strerror(-queue)))"
+        return "the kernel does not report writers to this user: \(SystemError(errno: -queue))"
     }
     defer { close(queue) }
     let directory = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC)

@@ -29,7 +29,7 @@ enum ArchiveFormat: String, CaseIterable {
     }
 
     private static func ends(_ name: ArraySlice<UInt8>, with ending: String) -> Bool {
-        name.suffix(ending.utf8.count).map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 } == Array(ending.utf8)
+        name.suffix(ending.utf8.count).map { $0.isUppercaseLetter ? $0 + 0x20 : $0 } == Array(ending.utf8)
     }
 
     /// The extensions, and the format as libarchive knows it.

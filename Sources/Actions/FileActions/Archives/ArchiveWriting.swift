@@ -79,7 +79,7 @@ final class ArchiveWriting {
         guard metadata.identity == seen.identity else { throw Self.changed }
         guard metadata.type == .directory else { return try addContent(of: file, path, metadata, as: name) }
         try header(PathBytes(name.bytes + [.slash]), metadata, size: 0)
-        let inner = DirectoryHandle(dup(file.descriptor), path)
+        let inner = DirectoryHandle(file, path)
         // Alight's own temporary files are not part of the directory.
         for child in try inner.names().sorted() where TemporaryName.kind(of: child) == nil {
             try add(child, in: inner, as: name.appending(child.bytes), mount: metadata.mount, depth: depth + 1)

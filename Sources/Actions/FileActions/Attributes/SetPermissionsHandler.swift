@@ -27,7 +27,7 @@ package struct SetPermissionsHandler: FileHandler {
         }
         let descriptor = source.file.descriptor
         let owner = try Self.number(invocation.text("owner"), "user") { Accounts().named($0)?.uid }
-        let group = try Self.number(invocation.text("group"), "group", Accounts.group(named:))
+        let group = try Self.number(invocation.text("group"), "group", Accounts.group)
         var done: [String] = []
         // The owner comes first, since changing it clears the set-user-id bit.
         if owner != nil || group != nil {
@@ -43,7 +43,7 @@ package struct SetPermissionsHandler: FileHandler {
                 to: UInt32(try source.file.metadata().mode), isDirectory: source.metadata.type == .directory)
             let error = cal_change_mode(descriptor, mode)
             guard error == 0 else { throw FileError(error, "cannot set the mode of '\(source.path)'") }
-            done.append("mode \(String(octal: mode))")
+            done.append("mode \(String(mode, radix: 8, width: 4))")
         }
         guard !done.isEmpty else {
             throw .failed("there is nothing to set; write 'mode', 'owner' or 'group'", code: "bad-mode")

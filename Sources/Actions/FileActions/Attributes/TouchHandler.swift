@@ -66,14 +66,17 @@ package struct TouchHandler: FileHandler {
         let name = PathBytes(path.lastComponent)
         let directory = try jail.open(path.parent, making: creates)
         for _ in 0..<Self.mostTries {
-            switch directory.open(name, CAL_OPEN_ENTRY) {
-            case .success(let file):
+            let file: OpenFile?
+            do throws(SystemError) {
+                file = try directory.open(name, CAL_OPEN_ENTRY)
+            } catch {
+                guard error.errno == ENOENT else { throw FileError(error.errno, "cannot open '\(path)'") }
+                guard creates else { throw FileError(Outcome(.skipped, "'\(path)' does not exist", code: "gone")) }
+                file = nil
+            }
+            if let file {
                 guard try file.metadata().type != .symlink else { throw Self.linkRefusal(path) }
                 return (file, false)
-            case .failure(let error) where error.errno != ENOENT:
-                throw FileError(error.errno, "cannot open '\(path)'")
-            case .failure:
-                guard creates else { throw FileError(Outcome(.skipped, "'\(path)' does not exist", code: "gone")) }
             }
             let made = directory.create(name, mode: 0o666)
             if made >= 0 { return (OpenFile(made), true) }

@@ -40,13 +40,8 @@ struct ChecksumFile {
         let lock = openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard lock >= 0 else { throw FileError(errno, "cannot open '\(directory.path)'") }
         defer { close(lock) }
-        while flock(lock, LOCK_EX | LOCK_NB) != 0 {
-            // A file system without locks: its directory is assumed not to be shared.
-            guard errno == EWOULDBLOCK || errno == EINTR else { break }
-            if isOver() { return .waited }
-            var pause = timespec(tv_sec: 0, tv_nsec: 2_000_000)
-            nanosleep(&pause, nil)
-        }
+        // Any other error: a file system without locks, whose directory is assumed not to be shared.
+        if FileLock.acquire(lock, pause: 2_000, while: { !isOver() }) == EWOULDBLOCK { return .waited }
         let before = try WholeFile.content(of: name, in: directory, most: Self.most)
         var lines = ChecksumLines(isAlone ? [] : before ?? [], kind)
         for sum in sums { lines.sums[sum.name] = sum.digits }

@@ -149,7 +149,7 @@ package struct ChecksumHandler: Handler {
         let event = invocation.job.event
         guard let from = event.from, from.parent != event.path.parent,
             let directory = try? SourceFile.openDirectory(of: from, root: event.root),
-            case .absent = DiskProbe.inspect(at: from)
+            case .absent = KernelFileSystem().stat(from)
         else { return }
         let former = ChecksumFile(listIn: directory, kind)
         guard try former.lines()?.sums[Self.name(from)] != nil else { return }

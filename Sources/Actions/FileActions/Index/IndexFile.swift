@@ -67,7 +67,7 @@ final class IndexFile: Sendable {
                 // Files in a directory that cannot be listed are not gone.
                 for (directory, error) in unseen {
                     if error != ENOENT {
-                        first.log.warning("cannot list '\(directory)': \(String(cString: strerror(error)))")
+                        first.log.warning("cannot list '\(directory)': \(SystemError(errno: error))")
                     }
                     if let former { index.add(former.index.entries(in: directory)) }
                 }
@@ -87,7 +87,7 @@ final class IndexFile: Sendable {
 
     /// Whether the list on the disk is the one written last, for the same files in the same order.
     private func isUsable(_ state: State, _ selection: FileSelection, _ order: FileIndex.Order) -> Bool {
-        guard case .present(let there) = DiskProbe.inspect(at: path) else { return false }
+        guard case .present(let there) = KernelFileSystem().stat(path) else { return false }
         return there.hasSameContent(as: state.written) && state.selection == selection
             && state.index.order == order
     }
@@ -131,7 +131,8 @@ final class IndexFile: Sendable {
     /// Whether the path is the list itself, through any path to its directory.
     private func isOwn(_ path: PathBytes) -> Bool {
         guard path.lastComponent.elementsEqual(self.path.lastComponent) else { return false }
-        return path == self.path || DiskProbe.resolve(path.parent) == DiskProbe.resolve(self.path.parent)
+        let files = KernelFileSystem()
+        return path == self.path || files.resolve(path.parent) == files.resolve(self.path.parent)
     }
 
     // MARK: Writing

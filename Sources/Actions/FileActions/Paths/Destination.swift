@@ -50,7 +50,7 @@ enum Destination {
 
     /// Returns the path that the invocation would write; none if that depends on an existing file.
     static func planned(for invocation: Invocation) -> [PathBytes] {
-        guard let path = try? path(invocation), case .absent = DiskProbe.inspect(at: path) else { return [] }
+        guard let path = try? path(invocation), case .absent = KernelFileSystem().stat(path) else { return [] }
         return [path]
     }
 

@@ -56,7 +56,7 @@ package struct FileError: Error {
     /// A directory that was there shortly before and is now missing (`ENOENT`) is created again by the next attempt.
     var outcome: Outcome {
         if let ending { return ending }
-        let message = "\(what): \(String(cString: strerror(errno)))"
+        let message = "\(what): \(SystemError(errno: errno))"
         switch errno {
         case ENOSPC, EDQUOT, EIO, EBUSY, ETXTBSY, EAGAIN, ESTALE, EMFILE, ENFILE, ENOMEM, EINTR, ENODEV, ENXIO,
             ETIMEDOUT, EHOSTDOWN, ENOTCONN, ENOENT:

@@ -30,7 +30,7 @@ extension DirectoryHandle {
     /// - Throws: A ``FileError``: `missing` if the directory does not exist.
     static func opened(_ path: PathBytes, orElse missing: FileError) throws(FileError) -> DirectoryHandle {
         do throws(SystemError) {
-            return try opened(path).get()
+            return try DirectoryHandle(opening: path)
         } catch {
             if error.errno == ENOENT || error.errno == ENOTDIR { throw missing }
             throw FileError(untrustedLinkOn: path) ?? FileError(error.errno, "cannot open the directory '\(path)'")
@@ -44,7 +44,9 @@ extension DirectoryHandle {
 
     /// Returns the names in the directory, without `.` and `..`.
     func names() throws(FileError) -> [PathBytes] {
-        try FileError.of("cannot list '\(path)'") { () throws(SystemError) in try DiskProbe.names(in: descriptor) }
+        try FileError.of("cannot list '\(path)'") { () throws(SystemError) in
+            try KernelFileSystem().names(in: descriptor)
+        }
     }
 
     /// Opens a name without following a link.
@@ -59,7 +61,7 @@ extension DirectoryHandle {
         _ name: PathBytes, _ kind: cal_opening, orElse special: (Int32) -> FileError? = { _ in nil }
     ) throws(FileError) -> OpenFile {
         do throws(SystemError) {
-            return try open(name, kind).get()
+            return try open(name, kind)
         } catch {
             throw special(error.errno) ?? FileError(error.errno, "cannot open '\(path(of: name))'")
         }

@@ -80,10 +80,10 @@ struct Jail {
 
     /// Opens a directory that the rule's author specified, through the links that lead to it.
     private mutating func openRoot(_ root: PathBytes, making: Bool) throws(FileError) -> DirectoryHandle {
-        switch DirectoryHandle.opened(root) {
-        case .success(let opened): return opened
-        case .failure(let failure):
-            guard failure.errno == ENOENT, making, root.parent != root else { throw error(failure.errno, root) }
+        do throws(SystemError) {
+            return try DirectoryHandle(opening: root)
+        } catch {
+            guard error.errno == ENOENT, making, root.parent != root else { throw self.error(error.errno, root) }
         }
         let parent = try openRoot(root.parent, making: true)
         return try open(PathBytes(root.lastComponent), in: parent, making: true)

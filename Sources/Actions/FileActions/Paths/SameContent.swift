@@ -10,7 +10,7 @@ enum SameContent {
     static func holds(
         _ file: OpenFile, _ name: PathBytes, in directory: DirectoryHandle, within limit: WorkLimit
     ) throws(FileError) -> Bool {
-        guard case .success(let other) = directory.open(name, CAL_OPEN_READING), let here = try? file.metadata(),
+        guard let other = try? directory.open(name, CAL_OPEN_READING), let here = try? file.metadata(),
             let there = try? other.metadata(), here.type == .file, there.type == .file, here.size == there.size
         else { return false }
         if here.identity == there.identity { return true }
@@ -63,11 +63,10 @@ enum SameContent {
         guard let here = try? one.metadata(of: name), let there = try? other.metadata(of: name), here.type == there.type
         else { return false }
         if here.type == .symlink { return one.target(of: name) == other.target(of: name) }
-        if here.type == .directory {
-            guard let left = one.openDirectory(name), let right = other.openDirectory(name) else { return false }
-            return try holds(left, right, within: limit)
-        }
-        guard case .success(let file) = one.open(name, CAL_OPEN_READING) else { return false }
-        return try holds(file, name, in: other, within: limit)
+        guard let left = try? one.open(name, CAL_OPEN_READING) else { return false }
+        guard here.type == .directory else { return try holds(left, name, in: other, within: limit) }
+        guard let right = try? other.open(name, CAL_OPEN_READING) else { return false }
+        return try holds(
+            DirectoryHandle(left, one.path(of: name)), DirectoryHandle(right, other.path(of: name)), within: limit)
     }
 }

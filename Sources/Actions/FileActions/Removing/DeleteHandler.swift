@@ -28,7 +28,7 @@ package struct DeleteHandler: FileHandler {
         case .directory where invocation.flag("recursive", default: false):
             remove = { name in DirectoryRemoval.remove(name, in: directory) { limit.isOver } }
         case .directory:
-            let inner = DirectoryHandle(dup(source.file.descriptor), source.path)
+            let inner = DirectoryHandle(source.file, source.path)
             guard try inner.names().isEmpty else {
                 throw .failed(
                     "'\(source.path)' is a directory that is not empty; set 'recursive: true' to remove its contents",

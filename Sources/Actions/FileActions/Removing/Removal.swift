@@ -26,9 +26,11 @@ enum Removal {
 
         /// Whether the file can still be opened; a stat alone could be answered from a cache of the file system.
         var exists: Bool {
-            switch directory.open(name, CAL_OPEN_READING) {
-            case .success: true
-            case .failure(let error): error.errno != ENOENT && error.errno != ESTALE
+            do throws(SystemError) {
+                _ = try directory.open(name, CAL_OPEN_READING)
+                return true
+            } catch {
+                return error.errno != ENOENT && error.errno != ESTALE
             }
         }
     }
@@ -54,7 +56,7 @@ enum Removal {
         }
         let taken = TemporaryName.taken(name)
         // The lock protects the renamed file from a cleanup; a directory can be locked, too.
-        let locked = try? directory.open(name, CAL_OPEN_READING).get()
+        let locked = try? directory.open(name, CAL_OPEN_READING)
         if let locked { TemporaryName.lock(locked.descriptor) }
         switch directory.rename(name, to: directory, taken, CAL_RENAME_NEW) {
         case 0: break

@@ -61,7 +61,7 @@ package struct Trash: Sendable {
     private func put(
         _ name: PathBytes, in directory: DirectoryHandle, _ metadata: Snapshot, _ can: Can
     ) throws(FileError) -> FileChange? {
-        let recorded = String(decoding: Template.percentEncoded(can.recorded), as: UTF8.self)
+        let recorded = String(percentEncoding: can.recorded)
         let text = Array("[Trash Info]\nPath=\(recorded)\nDeletionDate=\(date(DiskProbe.now()))\n".utf8)
         for number in 1..<Self.mostNumbers {
             let location = Self.numbered(name, number)
@@ -101,7 +101,7 @@ package struct Trash: Sendable {
     private func homeCan(_ directory: DirectoryHandle, _ file: Snapshot, _ real: PathBytes) throws(FileError) -> Can? {
         guard let home else { return nil }
         // Other users must not have access to a directory that is created for the trash.
-        guard case .present(let parent) = DiskProbe.inspect(at: Self.existing(home)),
+        guard case .present(let parent) = KernelFileSystem().stat(Self.existing(home)),
             parent.identity.isOnDevice(of: file.identity)
         else { return nil }
         var jail = Jail([home.parent])
@@ -123,9 +123,10 @@ package struct Trash: Sendable {
     private func sharedCan(in top: DirectoryHandle, _ user: String, recorded: [UInt8]) throws(FileError) -> Can? {
         let name: PathBytes = ".Trash"
         guard let there = try top.metadata(of: name), there.type == .directory, there.mode & UInt16(S_ISVTX) != 0,
-            let shared = top.openDirectory(name), try shared.metadata(of: ".")?.identity == there.identity
+            let opened = try? top.open(name, CAL_OPEN_DIRECTORY),
+            try opened.metadata().identity == there.identity
         else { return nil }
-        return try can(in: shared, PathBytes(user), recorded: recorded)
+        return try can(in: DirectoryHandle(opened, top.path(of: name)), PathBytes(user), recorded: recorded)
     }
 
     /// Returns a trash directory, created if necessary; it must belong to the user and must not be a link.
@@ -142,12 +143,12 @@ package struct Trash: Sendable {
             FileError($0, "cannot open the directory '\(path)'")
         }
         guard try own.metadata().uid == geteuid() else { throw FileError(EACCES, "'\(path)' belongs to another user") }
-        return DirectoryHandle(dup(own.descriptor), path)
+        return DirectoryHandle(own, path)
     }
 
     /// Returns the topmost directory of the same mount, and how many levels the directory is below it.
     private static func top(of directory: DirectoryHandle) throws(FileError) -> (DirectoryHandle, depth: Int) {
-        var here = DirectoryHandle(dup(directory.descriptor), try realPath(of: directory))
+        var here = DirectoryHandle(directory.file, try realPath(of: directory))
         var depth = 0
         while here.path.parent != here.path {
             let above = openat(here.descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -167,7 +168,7 @@ package struct Trash: Sendable {
 
     /// Returns the nearest existing directory, which is the path itself or one of its ancestors, with links resolved.
     private static func existing(_ path: PathBytes) -> PathBytes {
-        path.andParents.first { DiskProbe.resolve($0) != nil }.flatMap(DiskProbe.resolve) ?? "/"
+        path.andParents.first { KernelFileSystem().resolve($0) != nil }.flatMap(KernelFileSystem().resolve) ?? "/"
     }
 
     private static func realPath(of directory: DirectoryHandle) throws(FileError) -> PathBytes {

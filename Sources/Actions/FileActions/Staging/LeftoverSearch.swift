@@ -37,7 +37,7 @@ package struct LeftoverSearch: Sendable {
 
     /// Searches in the calling thread; links below the directories are not followed.
     package func clear() {
-        var open = directories.compactMap { try? DirectoryHandle.opened($0).get() }
+        var open = directories.compactMap { try? DirectoryHandle(opening: $0) }
         var count = 0
         let now = DiskProbe.now()
         while count < Self.mostDirectories, let directory = open.popLast() {
@@ -46,8 +46,10 @@ package struct LeftoverSearch: Sendable {
             // Only a limited number of directories is open at the same time.
             guard open.count < Self.mostOpen, let names = try? directory.names() else { continue }
             for name in names where open.count < Self.mostOpen {
-                guard let metadata = try? directory.metadata(of: name), metadata.type == .directory else { continue }
-                if let inner = directory.openDirectory(name) { open.append(inner) }
+                guard let metadata = try? directory.metadata(of: name), metadata.type == .directory,
+                    let file = try? directory.open(name, CAL_OPEN_DIRECTORY)
+                else { continue }
+                open.append(DirectoryHandle(file, directory.path(of: name)))
             }
         }
     }

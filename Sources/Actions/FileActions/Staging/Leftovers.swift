@@ -23,7 +23,7 @@ enum Leftovers {
             switch there.type {
             case .symlink where now.since(there.changed) > linkAge: settle(name, kind, directory)
             case .file, .directory:
-                guard case .success(let file) = directory.open(name, CAL_OPEN_READING),
+                guard let file = try? directory.open(name, CAL_OPEN_READING),
                     flock(file.descriptor, LOCK_EX | LOCK_NB) == 0
                 else { continue }
                 settle(name, kind, directory)

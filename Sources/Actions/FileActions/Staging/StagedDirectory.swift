@@ -42,8 +42,8 @@ final class StagedDirectory {
 
     var descriptor: Int32 { file.descriptor }
 
-    /// The same directory, opened again to inspect its entries.
-    var content: DirectoryHandle { DirectoryHandle(dup(file.descriptor), directory.path(of: name)) }
+    /// The directory, to inspect its entries.
+    var content: DirectoryHandle { DirectoryHandle(file, directory.path(of: name)) }
 
     /// Marks the end of the work on the content.
     ///

@@ -251,7 +251,7 @@ struct FileTransfer {
     private static func remove(_ source: SourceFile, besides name: PathBytes, in location: FileLocation)
         throws(FileError)
     {
-        guard case .success(let file) = location.directory.open(name, CAL_OPEN_READING), fsync(file.descriptor) == 0
+        guard let file = try? location.directory.open(name, CAL_OPEN_READING), fsync(file.descriptor) == 0
         else {
             throw FileError(errno, "cannot flush '\(location.directory.path(of: name))'")
         }

@@ -92,9 +92,9 @@ package struct LinkHandler: FileHandler {
 
     /// Returns the relative path from the link's directory to the file, with both directories resolved.
     private func relative(_ path: PathBytes, _ location: FileLocation) -> PathBytes {
-        let from = (DiskProbe.resolve(location.directory.path) ?? location.directory.path).bytes.split(
+        let from = (KernelFileSystem().resolve(location.directory.path) ?? location.directory.path).bytes.split(
             separator: .slash)
-        let directory = DiskProbe.resolve(path.parent) ?? path.parent
+        let directory = KernelFileSystem().resolve(path.parent) ?? path.parent
         let to = directory.appending(path.lastComponent).bytes.split(separator: .slash)
         let shared = zip(from, to.dropLast()).prefix { $0.elementsEqual($1) }.count
         let up = [ArraySlice<UInt8>](repeating: [.dot, .dot], count: from.count - shared)

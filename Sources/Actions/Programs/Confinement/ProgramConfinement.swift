@@ -149,7 +149,7 @@ extension ProgramConfinement {
         let made = cal_make_ruleset(allowsNetwork ? 1 : 0)
         guard made >= 0 else {
             if !isRequired, cal_landlock_version() < 1 { return nil }
-            let reason = String(cString: strerror(-made))
+            let reason = SystemError(errno: -made).description
             throw LaunchFailure("cannot confine it to the files of 'sandbox': Landlock: \(reason)", errno: -made)
         }
         let ruleset = OpenFile(made)

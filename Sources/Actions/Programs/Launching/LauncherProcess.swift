@@ -39,14 +39,14 @@ final class LauncherProcess: Sendable {
     init(_ launcher: PathBytes) throws(LaunchFailure) {
         guard let path = launcher.text else { throw LaunchFailure("the path of alight-launch is not UTF-8") }
         guard launcher.withCString({ access($0, X_OK) }) == 0 else {
-            throw LaunchFailure("'\(launcher)' can't be run: \(String(cString: strerror(errno)))")
+            throw LaunchFailure("'\(launcher)' can't be run: \(SystemError(errno: errno))")
         }
         Self.opening.lock()
         defer { Self.opening.unlock() }
         var sockets: [Int32] = [-1, -1]
         let error = cal_socket_pair(&sockets, 10)
         guard error == 0 else {
-            throw LaunchFailure("no socket: \(String(cString: strerror(error)))", isOfDescriptors: error == EMFILE)
+            throw LaunchFailure("no socket: \(SystemError(errno: error))", isOfDescriptors: error == EMFILE)
         }
         let ours = OwnedDescriptor(sockets[0])
         let theirs = OwnedDescriptor(sockets[1])
@@ -56,7 +56,7 @@ final class LauncherProcess: Sendable {
         var shared: Int32 = -1
         guard let memory = cal_make_counter(&shared) else {
             let error = errno
-            let reason = "no shared memory: \(String(cString: strerror(error)))"
+            let reason = "no shared memory: \(SystemError(errno: error))"
             throw LaunchFailure(reason, isOfDescriptors: error == EMFILE)
         }
         let counter = OwnedDescriptor(shared)
@@ -181,22 +181,19 @@ enum Descendants {
     static func children(of process: pid_t) -> [pid_t] {
         let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
         return threads.flatMap { thread in
-            let path = "/proc/\(process)/task/\(thread)/children"
-            let list = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
-            return list.split(separator: " ").compactMap { pid_t($0) }
+            ProcFile.text(of: "/proc/\(process)/task/\(thread)/children").split(separator: " ").compactMap { pid_t($0) }
         }
     }
 
     /// Returns whether the process cannot gain new privileges, which is permanent and true of all descendants of a
     /// launcher.
     static func hasNoNewPrivileges(_ process: pid_t) -> Bool {
-        let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
-        return status?.contains("\nNoNewPrivs:\t1\n") ?? false
+        ProcFile.text(of: "/proc/\(process)/status").contains("\nNoNewPrivs:\t1\n")
     }
 
     /// Returns the letter of proc_pid_stat(5) for the state; nil when the process is gone.
     static func state(of process: pid_t) -> Character? {
-        guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return nil }
+        let text = ProcFile.text(of: "/proc/\(process)/stat")
         return text[(text.lastIndex(of: ")") ?? text.startIndex)...].dropFirst(2).first
     }
 }

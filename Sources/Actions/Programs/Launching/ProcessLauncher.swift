@@ -33,7 +33,7 @@ package final class ProcessLauncher: Sendable {
     }
 
     /// The directory of this program's executable; nil when `/proc` does not show it.
-    package static var programDirectory: PathBytes? { DiskProbe.target(of: "/proc/self/exe")?.parent }
+    package static var programDirectory: PathBytes? { KernelFileSystem().target(of: "/proc/self/exe")?.parent }
 
     /// Runs a program, and waits until it and all its descendants have exited.
     ///
@@ -109,7 +109,7 @@ package final class ProcessLauncher: Sendable {
             problem = launcher.run(plan.bytes, with: descriptors)
         }
         guard problem == 0 else {
-            throw LaunchFailure("alight-launch does not accept a plan: \(String(cString: strerror(problem)))")
+            throw LaunchFailure("alight-launch does not accept a plan: \(SystemError(errno: problem))")
         }
         // The launcher may have been woken on this processor, and have to wait for it.
         sched_yield()
@@ -175,7 +175,7 @@ package final class ProcessLauncher: Sendable {
             var ends: [Int32] = [-1, -1]
             let error = cal_pipe(&ends)
             guard error == 0 else {
-                throw LaunchFailure("no pipe: \(String(cString: strerror(error)))", isOfDescriptors: error == EMFILE)
+                throw LaunchFailure("no pipe: \(SystemError(errno: error))", isOfDescriptors: error == EMFILE)
             }
             reading = OwnedDescriptor(ends[0])
             writing = OwnedDescriptor(ends[1])

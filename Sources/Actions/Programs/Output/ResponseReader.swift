@@ -29,10 +29,7 @@ package struct ResponseReader {
 
     package mutating func read(_ bytes: [UInt8]) -> Reading {
         guard let first = bytes.firstIndex(where: { !$0.isASCIISpace }) else { return .nothing }
-        do throws(UTF8.ValidationError) {
-            _ = try UTF8Span(validating: bytes.span)
-        } catch {
-            let location = error.byteOffsets.lowerBound
+        if let location = bytes.firstInvalidUTF8 {
             let byte = String(bytes[location], radix: 16, uppercase: true)
             return .unreadable("is not UTF-8: 0x\(byte) at byte \(location)")
         }

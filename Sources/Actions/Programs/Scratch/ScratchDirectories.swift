@@ -89,7 +89,7 @@ package struct ScratchDirectories: Sendable {
     ///
     /// The base directory is created if it does not exist, so that no other user can take its name later.
     package func removeAbandoned() {
-        guard (try? prepareBase()) != nil, let names = try? DiskProbe.names(following: base) else { return }
+        guard (try? prepareBase()) != nil, let names = try? KernelFileSystem().names(following: base) else { return }
         for name in names where InstanceDirectory.isOne(name) {
             let directory = base.appending(name.bytes)
             let lock = InstanceDirectory.lock(directory)
@@ -135,7 +135,7 @@ package struct ScratchFailure: Error {
     package var message: String
 
     init(_ error: Int32, _ verb: String, _ directory: PathBytes) {
-        message = "cannot \(verb) the scratch directory '\(directory)': \(String(cString: strerror(error)))"
+        message = "cannot \(verb) the scratch directory '\(directory)': \(SystemError(errno: error))"
     }
 
     /// Creates the error for a directory in which, or at which, a file system is mounted.

@@ -37,9 +37,9 @@ package struct UserDirectory: Sendable, Hashable {
 
     private static func made(in parent: PathBytes, _ user: UInt32) -> PathBytes? {
         let prefix = Array("alight-\(user)-".utf8)
-        let names = ((try? DiskProbe.names(following: parent)) ?? []).filter { name in
+        let names = ((try? KernelFileSystem().names(following: parent)) ?? []).filter { name in
             name.bytes.starts(with: prefix)
-                && name.bytes.dropFirst(prefix.count).allSatisfy { (0x30...0x39).contains($0) }
+                && name.bytes.dropFirst(prefix.count).allSatisfy(\.isDigit)
         }
         return names.sorted().map { parent.appending($0.bytes) }.first { state(of: $0, user) == .own }
     }

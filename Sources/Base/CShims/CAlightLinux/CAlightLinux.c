@@ -64,10 +64,6 @@ static int fill(int directory, const char *path, int flags, struct cal_stat *out
     return 0;
 }
 
-int cal_stat_path(const char *path, struct cal_stat *out) {
-    return fill(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, out);
-}
-
 int cal_stat_entry(int directory, const char *name, int follow, struct cal_stat *out) {
     return fill(directory, name, AT_NO_AUTOMOUNT | (follow ? 0 : AT_SYMLINK_NOFOLLOW), out);
 }
@@ -251,10 +247,6 @@ int cal_signal_child(int pid, int signal) {
 int cal_eventfd(void) {
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return fd >= 0 ? fd : -errno;
-}
-
-int cal_rename_exchange(const char *one, const char *other) {
-    return renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0 ? 0 : errno;
 }
 
 int cal_accept(int socket) {

@@ -157,11 +157,11 @@ struct AppliedFiles {
         self.rule = rule
         for path in named {
             let known = PathExplanation.alias(of: path, below: rule.roots) ?? path
-            switch DiskProbe.inspect(at: path) {
+            switch KernelFileSystem().stat(path) {
             case .absent: add(problem: "'\(Display.path(path))' does not exist", help: "check the spelling of the path")
             case .unreadable(let errno):
                 add(
-                    problem: "cannot access '\(Display.path(path))': \(String(cString: strerror(errno)))",
+                    problem: "cannot access '\(Display.path(path))': \(SystemError(errno: errno))",
                     help: "run it as the user that Alight runs as, or as root")
             case .present(let snapshot):
                 let isTaken = rule.root(taking: known) != nil && rule.types.contains(snapshot.type)
@@ -225,7 +225,7 @@ struct AppliedFiles {
             return try files.names(in: directory)
         } catch {
             add(
-                problem: "cannot list '\(Display.path(directory))': \(String(cString: strerror(error.errno)))",
+                problem: "cannot list '\(Display.path(directory))': \(error)",
                 help: "run it as the user that Alight runs as, or as root")
             return []
         }

@@ -39,7 +39,7 @@ struct CheckCommand: ParsableCommand {
             for glob in rule.globs {
                 let root = PathBytes(glob.root)
                 let state =
-                    switch DiskProbe.inspect(at: root) {
+                    switch KernelFileSystem().stat(root) {
                     case .present(let snapshot) where snapshot.type == .file: " (it is a file: 'alight run' will fail)"
                     case .present: ""
                     case .absent: " (it does not exist; \(Self.consequence(of: rule.missing)))"
@@ -80,7 +80,7 @@ struct CheckCommand: ParsableCommand {
         guard !DiskProbe.mayLeaseAnyFile else { return [] }
         let rules = ruleset.rules.filter { $0.settle.writers == .wait && $0.types.contains(.file) && $0.ready == nil }
         return Set(rules.flatMap(\.roots)).sorted().filter { root in
-            guard case .present(let snapshot) = DiskProbe.inspect(at: root), snapshot.type == .directory else {
+            guard case .present(let snapshot) = KernelFileSystem().stat(root), snapshot.type == .directory else {
                 return false
             }
             return snapshot.uid != geteuid() || snapshot.mode & 0o022 != 0

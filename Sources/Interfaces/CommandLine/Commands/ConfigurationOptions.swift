@@ -69,7 +69,7 @@ struct ConfigurationOptions: ParsableArguments {
         }
         if geteuid() == 0 { files.append("/etc/alight/config.yaml") }
         // A file that is not accessible is returned too, so that reading it reports the error.
-        return files.first { DiskProbe.inspect(at: $0) != .absent }
+        return files.first { KernelFileSystem().stat($0) != .absent }
     }
 }
 

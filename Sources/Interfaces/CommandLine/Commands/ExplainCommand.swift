@@ -87,7 +87,7 @@ struct ExplainCommand: ParsableCommand {
     /// Opens the journal; returns nil if there is none, or, after a warning, if it cannot be read.
     private func openJournal(_ settings: Configuration) -> JournalReader? {
         // Without a location, there is no journal.
-        guard case .file(let file)? = try? settings.journalLocation(), DiskProbe.resolve(file) != nil else {
+        guard case .file(let file)? = try? settings.journalLocation(), KernelFileSystem().resolve(file) != nil else {
             return nil
         }
         do {

@@ -107,7 +107,7 @@ extension JournalQuery.Paths {
     init(naming given: PathBytes, in current: PathBytes = "/") throws(GlobError) {
         let isAbsolute = given.bytes.first == .slash
         let path = current.resolving(given.bytes).normalized
-        guard DiskProbe.identity(of: path) == nil, given.bytes.contains(where: { "*?[{".utf8.contains($0) }) else {
+        guard KernelFileSystem().identity(of: path) == nil, given.bytes.contains(where: { "*?[{".utf8.contains($0) }) else {
             self = .inside(path)
             return
         }

@@ -139,7 +139,7 @@ struct ImportedTable: ParsableArguments {
     func read() throws -> [UInt8] {
         guard let handle = table == "-" ? .standardInput : FileHandle(forReadingAtPath: table) else {
             throw Exit(
-                .usage, error: "cannot read '\(table)': \(String(cString: strerror(errno)))",
+                .usage, error: "cannot read '\(table)': \(SystemError(errno: errno))",
                 help: "name a table, or '-' for standard input")
         }
         guard let data = try? handle.read(upToCount: Self.largest + 1) else {
@@ -194,7 +194,7 @@ struct NewFile: ParsableArguments {
                 error == EEXIST
                 ? "name another file, or remove this one" : "name a file in a directory that you may write to"
             throw Exit(
-                .runtimeError, error: "cannot create '\(output)': \(String(cString: strerror(error)))", help: help)
+                .runtimeError, error: "cannot create '\(output)': \(SystemError(errno: error))", help: help)
         }
         do {
             let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)

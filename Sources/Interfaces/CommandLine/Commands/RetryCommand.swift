@@ -2,6 +2,7 @@ import ArgumentParser
 import Pipeline
 import Rules
 import Storage
+import System
 
 /// `alight retry`: retries failed jobs, and makes pending jobs due at once.
 struct RetryCommand: ParsableCommand {
@@ -176,7 +177,7 @@ enum JobName {
     /// Case does not matter; ids contain only uppercase letters.
     static func find(_ name: String, in reader: JournalReader) throws(StorageError) -> JobEntry? {
         let id = name.uppercased()
-        let isID = id.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
+        let isID = id.utf8.allSatisfy { $0.isDigit || $0.isUppercaseLetter }
         let found = isID ? try reader.jobs(beginningWith: id, limit: mostCandidates + 1) : []
         if let job = found.count == 1 ? found[0] : found.first(where: { $0.id.description == id }) { return job }
         let shown = Display.text(name)

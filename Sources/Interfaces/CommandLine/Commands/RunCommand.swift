@@ -187,7 +187,7 @@ struct RunCommand: ParsableCommand {
             }
         } catch {
             reporter.say(
-                .error, "cannot create an eventfd: \(String(cString: strerror(error.errno)))",
+                .error, "cannot create an eventfd: \(error)",
                 help: "raise the limit of open files (ulimit -n)")
             throw Exit(.runtimeError)
         }

@@ -159,7 +159,7 @@ struct UndoCommand: ParsableCommand {
             let details = try reader.details(of: job)
             let touched = attempts.flatMap(\.changes).flatMap(\.paths)
             for output in details?.job.outputs ?? []
-            where !touched.contains(where: { output.isInside($0) }) && DiskProbe.inspect(at: output) != .absent {
+            where !touched.contains(where: { output.isInside($0) }) && KernelFileSystem().stat(output) != .absent {
                 isWhole = false
                 Output.error.write(
                     "error: job \(job) keeps '\(Display.path(output))': its action did not report how to undo that "

@@ -27,7 +27,7 @@ struct ControlClient {
             let location = Display.path(path)
             guard [ENOENT, ENOTDIR, ECONNREFUSED].contains(errno) else {
                 return Problem(
-                    message: "cannot connect to the instance at '\(location)': \(String(cString: strerror(errno)))",
+                    message: "cannot connect to the instance at '\(location)': \(SystemError(errno: errno))",
                     help: "run this command as the user of that instance, or as root")
             }
             return Problem(

@@ -139,8 +139,7 @@ extension Timestamp {
     /// The time in RFC 3339 format in UTC with milliseconds, the format of all times in the API.
     var milliseconds: String {
         let whole = Timestamp(seconds: seconds, nanoseconds: 0).description.dropLast()
-        let fraction = String(nanoseconds / 1_000_000)
-        return "\(whole).\(String(repeating: "0", count: 3 - fraction.count))\(fraction)Z"
+        return "\(whole).\(String(nanoseconds / 1_000_000, width: 3))Z"
     }
 }
 
@@ -221,10 +220,9 @@ final class RunningMetrics: Sendable {
 private enum ProcessFiles {
     /// The number of resident pages.
     static var resident: Int? {
-        let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
-        return text?.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+        ProcFile.text(of: "/proc/self/statm").split(separator: " ").dropFirst().first.flatMap { Int($0) }
     }
 
     /// Returns the number of entries of a directory.
-    static func count(of directory: PathBytes) -> Int? { try? DiskProbe.names(following: directory).count }
+    static func count(of directory: PathBytes) -> Int? { try? KernelFileSystem().names(following: directory).count }
 }

@@ -112,7 +112,7 @@ extension ProgramConfinement {
         return given.filter { $0.access.contains(.write) == writable }.map(\.path).filter { seen.insert($0).inserted }
     }
 
-    private var umaskText: String { String(octal: umask, digits: 3) }
+    private var umaskText: String { String(umask, radix: 8, width: 3) }
 }
 
 extension ActionPlan {
@@ -128,7 +128,7 @@ extension ActionPlan {
     func unreadable(by user: ProgramUser?) -> [String] {
         guard let user else { return [] }
         return events.filter { $0.kind != .deleted && !user.canRead($0.snapshot) }.map { event in
-            let mode = String(octal: event.snapshot.mode & 0o7777)
+            let mode = String(event.snapshot.mode & 0o7777, radix: 8, width: 4)
             return "user \(Display.text(user.text)) cannot read \(Display.path(event.path)): it belongs to "
                 + "\(event.snapshot.uid):\(event.snapshot.gid), mode \(mode)"
         }

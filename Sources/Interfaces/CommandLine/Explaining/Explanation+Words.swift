@@ -1,5 +1,4 @@
 import FileEvents
-import Glibc
 import Globbing
 import JSON
 import Rules
@@ -20,7 +19,7 @@ extension Explanation {
             let message = "it is \(PathExplanation.noun(type)), and the types of the rule are \(types)"
             return ("type", message, "add '\(type == .other ? "any" : type.rawValue)' to 'types'")
         case .unreadable(let errno):
-            return ("unreadable", "it cannot be accessed: \(String(cString: strerror(errno)))", nil)
+            return ("unreadable", "it cannot be accessed: \(SystemError(errno: errno))", nil)
         case .noEvents:
             let words = EventSpelling.words(of: rule.events).joined(separator: ", ")
             let message = "the rule receives only events of the watch itself: \(words)"
@@ -181,7 +180,7 @@ extension Coverage.Root {
         self.path = root
         let rules = ruleset.rules.filter { $0.roots.contains(root) }
         interval = rules.map(\.pollInterval).min() ?? .zero
-        isThere = DiskProbe.resolve(root) != nil
+        isThere = KernelFileSystem().resolve(root) != nil
         let directories = Explanation.directories(from: root, to: path)
         unreached = directories.first { !ruleset.reaches(below: $0) }
         polling = Explanation.polling(rules, directories) { PollingReason.unreliableFileSystem(of: $0) }

@@ -1,5 +1,4 @@
 import FileEvents
-import Glibc
 import JSON
 import Plugins
 import Programs
@@ -18,7 +17,7 @@ extension PathExplanation {
     private var what: String {
         switch inspected {
         case .absent: "does not exist"
-        case .unreadable(let errno): "cannot be accessed: \(String(cString: strerror(errno)))"
+        case .unreadable(let errno): "cannot be accessed: \(SystemError(errno: errno))"
         case .present(let snapshot):
             snapshot.type == .file ? "a file of \(Reporter.count(snapshot.size, "byte"))" : Self.noun(snapshot.type)
         }

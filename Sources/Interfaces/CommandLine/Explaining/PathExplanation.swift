@@ -58,7 +58,7 @@ struct PathExplanation {
     init(_ path: PathBytes, rules: [Rule], _ environment: Environment) throws(StorageError) {
         self.path = path
         now = DiskProbe.now()
-        inspected = DiskProbe.inspect(at: path)
+        inspected = KernelFileSystem().stat(path)
         coverage = Coverage(of: Self.alias(of: path, below: environment.ruleset.roots) ?? path, environment.ruleset)
         let inspection = Self.inspection(of: path, inspected, rules, now)
         var entries: [OfRule] = rules.map { rule in
@@ -95,17 +95,17 @@ struct PathExplanation {
         of path: PathBytes, _ inspected: DiskProbe.StatResult, _ rules: [Rule], _ now: Timestamp
     ) -> Explanation.Inspection {
         var inspection = Explanation.Inspection(
-            path: inspected, directory: { DiskProbe.inspect(at: $0) },
-            root: { DiskProbe.inspect(at: DiskProbe.resolve($0) ?? $0) },
+            path: inspected, directory: { KernelFileSystem().stat($0) },
+            root: { KernelFileSystem().stat(KernelFileSystem().resolve($0) ?? $0) },
             polling: { PollingReason.unreliableFileSystem(of: $0) })
         let root = rules.compactMap { $0.root(taking: path) }.max { $0.bytes.count < $1.bytes.count }
         inspection.content = { ConditionInput.Content(of: path, below: root ?? path.parent) }
         inspection.now = now
         if case .present(let snapshot) = inspected, snapshot.type == .file {
-            inspection.writers = DiskProbe.writers(of: path)
+            inspection.writers = KernelFileSystem().writers(of: path)
             inspection.companion = PartialFile.companion(of: DiskProbe.Location(path), size: snapshot.size, in: .kernel)
             if rules.contains(where: { $0.settle.locks == .wait }) {
-                inspection.locks = DiskProbe.locks(of: DiskProbe.Location(path))
+                inspection.locks = KernelFileSystem().locks(of: DiskProbe.Location(path))
             }
         }
         return inspection
@@ -117,7 +117,8 @@ struct PathExplanation {
         guard !roots.contains(where: { path.isInside($0) }) else { return nil }
         let real = resolvingDirectory(of: path)
         for root in roots {
-            guard let realRoot = DiskProbe.resolve(root), real != realRoot, let relative = real.relative(to: realRoot)
+            guard let realRoot = KernelFileSystem().resolve(root), real != realRoot,
+                let relative = real.relative(to: realRoot)
             else { continue }
             return root.appending(relative)
         }
@@ -128,7 +129,7 @@ struct PathExplanation {
     private static func resolvingDirectory(of path: PathBytes) -> PathBytes {
         var directory = path.parent
         while directory != "/" {
-            if let real = DiskProbe.resolve(directory), let rest = path.relative(to: directory) {
+            if let real = KernelFileSystem().resolve(directory), let rest = path.relative(to: directory) {
                 return real.appending(rest)
             }
             directory = directory.parent
@@ -149,7 +150,7 @@ extension PathExplanation.OfRule {
         guard case .taken(let location) = explanation.verdict else { return }
         let rule = explanation.rule
         var snapshot: Snapshot?
-        if case .present(let present) = DiskProbe.inspect(at: reportedPath) { snapshot = present }
+        if case .present(let present) = KernelFileSystem().stat(reportedPath) { snapshot = present }
         let next = NextEvent(
             environment.choice, rule, root: location.root, path: reportedPath, inspected: snapshot,
             isKnown: record.isKnown, now: now)
@@ -177,7 +178,7 @@ extension PathExplanation.OfRule {
         job.attempt = (record.open.last?.attempt ?? 0) + 1
         var jobs = [job]
         for member in rule.members(with: event.path, among: environment.ruleset) where member != event.path {
-            guard case .present(let snapshot) = DiskProbe.inspect(at: member) else { continue }
+            guard case .present(let snapshot) = KernelFileSystem().stat(member) else { continue }
             var other = job
             other.id = JobID(now: now)
             other.event.path = member

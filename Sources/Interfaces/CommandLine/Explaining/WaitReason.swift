@@ -59,9 +59,9 @@ struct WaitReason {
     }
 
     private static func readiness(_ rule: Rule, _ event: FileEvent, _ now: Timestamp) -> WaitReason? {
-        guard let ready = rule.ready, case .present(let snapshot) = DiskProbe.inspect(at: event.path),
+        guard let ready = rule.ready, case .present(let snapshot) = KernelFileSystem().stat(event.path),
             let found = ready.waiting(
-                event.path, snapshot, now: now, isThere: { DiskProbe.inspect(at: $0) != .absent })
+                event.path, snapshot, now: now, isThere: { KernelFileSystem().stat($0) != .absent })
         else { return nil }
         let (waiting, end) = (found.waiting, found.pause.map { now.advanced(by: $0) })
         return WaitReason(cause: waiting.cause.rawValue, message: waiting.message, until: end)
@@ -165,17 +165,13 @@ enum DueEntries {
 
     private static func target(_ query: JournalQuery) -> String {
         var target = "/v1/jobs?state=pending&limit=1000"
-        if let rule = query.rule { target += "&rule=\(encoded(Array(rule.utf8)))" }
+        if let rule = query.rule { target += "&rule=\(String(percentEncoding: rule.utf8))" }
         switch query.paths {
         case nil: break
-        case .inside(let path): target += "&path=\(encoded(path.bytes))"
-        case .matching(let glob): target += "&path=\(encoded(Array(glob.description.utf8)))"
+        case .inside(let path): target += "&path=\(String(percentEncoding: path.bytes))"
+        case .matching(let glob): target += "&path=\(String(percentEncoding: glob.description.utf8))"
         }
         return target
-    }
-
-    private static func encoded(_ bytes: [UInt8]) -> String {
-        String(decoding: Template.percentEncoded(bytes), as: UTF8.self)
     }
 
     private static func entry(_ job: PeerObject, _ query: JournalQuery) -> JobEntry? {

@@ -51,10 +51,7 @@ enum ShellWord {
 
     /// Returns one word: as it is, in single quotes, or as `$'…'` if it contains bytes that cannot be printed.
     static func quoted(_ word: [UInt8]) -> String {
-        let isPlain = word.allSatisfy { byte in
-            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-                || plain.contains(byte)
-        }
+        let isPlain = word.allSatisfy { $0.isAlphanumeric || plain.contains($0) }
         if isPlain, !word.isEmpty { return String(decoding: word, as: UTF8.self) }
         if let text = String(validating: word, as: UTF8.self), Display.text(text) == text {
             return "'\(text.replacing("'", with: "'\\''"))'"

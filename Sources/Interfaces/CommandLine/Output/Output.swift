@@ -213,7 +213,7 @@ struct Output: Sendable {
         let error = failure.load(ordering: .relaxed)
         guard error != 0 else { return status }
         Output.error.write(
-            "error: cannot write to standard output: \(String(cString: strerror(error)))\n"
+            "error: cannot write to standard output: \(SystemError(errno: error))\n"
                 + "    help: free space at its target, or redirect it elsewhere")
         return .runtimeError
     }

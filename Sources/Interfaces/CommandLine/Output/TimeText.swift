@@ -64,7 +64,7 @@ enum TimeText {
 
     /// Parses the digits after a decimal point; returns nil for anything else, or for more than nine digits.
     private static func nanoseconds(_ fraction: Substring) -> UInt32? {
-        guard (1...9).contains(fraction.utf8.count), fraction.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+        guard (1...9).contains(fraction.utf8.count), fraction.utf8.allSatisfy(\.isDigit) else {
             return nil
         }
         return UInt32(fraction + String(repeating: "0", count: 9 - fraction.utf8.count))
@@ -73,7 +73,7 @@ enum TimeText {
     /// Parses numbers with these numbers of digits; returns nil if the text has another form.
     private static func numbers(_ text: Substring, separator: Character, widths: [Int]) -> [Int32]? {
         let words = text.split(separator: separator, omittingEmptySubsequences: false)
-        let isDigits = words.allSatisfy { $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }
+        let isDigits = words.allSatisfy { $0.utf8.allSatisfy(\.isDigit) }
         guard isDigits, words.map(\.utf8.count) == widths else { return nil }
         return words.compactMap { Int32($0) }
     }

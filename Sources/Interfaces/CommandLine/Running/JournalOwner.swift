@@ -95,7 +95,7 @@ struct OpenJournal {
             journal =
                 try isDry ? DiskStore(inMemory: path, now: DiskProbe.now()) : Self.file(at: path, keeping: retention)
             // Its other files are beside the file itself, not beside a symbolic link to it.
-            file = DiskProbe.resolve(path) ?? path
+            file = KernelFileSystem().resolve(path) ?? path
         }
     }
 
@@ -121,10 +121,11 @@ struct OpenJournal {
     func names(below roots: [PathBytes]) -> [PathBytes] {
         guard let file else { return [] }
         var names = [file]
-        guard let directory = DiskProbe.resolve(file.parent) else { return names }
+        guard let directory = KernelFileSystem().resolve(file.parent) else { return names }
         for root in roots {
             // A root may be a symbolic link to a directory above the journal.
-            guard let real = DiskProbe.resolve(root), let relative = directory.relative(to: real) else { continue }
+            guard let real = KernelFileSystem().resolve(root), let relative = directory.relative(to: real)
+            else { continue }
             let seen = relative.isEmpty ? root : root.appending(relative)
             names.append(seen.appending(file.lastComponent))
         }

@@ -56,7 +56,7 @@ struct Reporter: Sendable {
             let minutes = duration.components.seconds / 60
             say(.warning, "'\(Display.path(path))' has been open for writing for \(minutes) minutes; still waiting")
         case .notice(.unreadable(let path, let errno)):
-            say(.error, "cannot stat '\(Display.path(path))': \(String(cString: strerror(errno)))")
+            say(.error, "cannot stat '\(Display.path(path))': \(SystemError(errno: errno))")
         case .incomplete(let rule, let path, let missing, let duration):
             let kinds = Display.list(missing)
             say(
@@ -108,7 +108,7 @@ struct Reporter: Sendable {
             say(
                 .warning,
                 "the file system of '\(Display.path(directory))' does not report who writes "
-                    + "(\(String(cString: strerror(errno)))); 'by' is omitted, and 'where: { by: … }' does not match there",
+                    + "(\(SystemError(errno: errno))); 'by' is omitted, and 'where: { by: … }' does not match there",
                 help: "move the directory to a local file system, or remove 'by'")
         case .failure(let error): say(.error, Display.text(error.description), help: error.help)
         }
@@ -343,7 +343,7 @@ extension Reporter {
                 help: "run Alight as root, or remove 'by'")
         case .refused(_, let errno):
             say(
-                .warning, "cannot find out who writes (fanotify: \(String(cString: strerror(errno)))); \(effect)",
+                .warning, "cannot find out who writes (fanotify: \(SystemError(errno: errno))); \(effect)",
                 help: errno == EMFILE
                     ? "raise fs.fanotify.max_user_groups" : "run Linux 5.9 or later with fanotify, or remove 'by'")
         case .notDirectory: say(.warning, Display.text(error.description), help: error.help)

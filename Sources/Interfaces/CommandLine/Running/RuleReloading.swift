@@ -132,11 +132,11 @@ final class RuleReloading: Sendable {
     static func files(of locations: [PathBytes], _ program: CommandContext) -> [PathBytes: Snapshot] {
         var files: [PathBytes: Snapshot] = [:]
         for path in paths(of: locations, program) {
-            let inside = DiskProbe.names(in: path).filter { name in
+            let inside = ((try? KernelFileSystem().names(in: path)) ?? []).filter { name in
                 name.bytes.suffix(5).elementsEqual(".yaml".utf8) || name.bytes.suffix(4).elementsEqual(".yml".utf8)
             }
             for file in isDirectory(path) ? inside.map({ path.appending($0.bytes) }) : [path] {
-                if case .present(let snapshot) = DiskProbe.inspect(at: file) { files[file] = snapshot }
+                if case .present(let snapshot) = KernelFileSystem().stat(file) { files[file] = snapshot }
             }
         }
         return files
@@ -157,12 +157,12 @@ final class RuleReloading: Sendable {
         let directory = program.loading.currentDirectory
         return locations.flatMap { location in
             let path = directory.resolving(location.bytes).normalized
-            return Set([path, DiskProbe.resolve(path) ?? path])
+            return Set([path, KernelFileSystem().resolve(path) ?? path])
         }
     }
 
     private static func isDirectory(_ path: PathBytes) -> Bool {
-        guard case .present(let snapshot) = DiskProbe.inspect(at: path) else { return false }
+        guard case .present(let snapshot) = KernelFileSystem().stat(path) else { return false }
         return snapshot.type == .directory
     }
 

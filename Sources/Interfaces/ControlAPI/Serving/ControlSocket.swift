@@ -58,7 +58,7 @@ package final class ControlSocket: Sendable {
         }
         _ = name.withCString { fchmodat(directory, $0, 0o600, 0) }
         self.descriptor = descriptor
-        identity = DiskProbe.identity(of: path)
+        identity = KernelFileSystem().identity(of: path)
     }
 
     /// Close-on-exec, and non-blocking.
@@ -66,7 +66,7 @@ package final class ControlSocket: Sendable {
 
     /// Removes the file, if it is still this socket's, and stops listening.
     func end() {
-        if let identity, DiskProbe.identity(of: path) == identity { _ = path.withCString { unlink($0) } }
+        if let identity, KernelFileSystem().identity(of: path) == identity { _ = path.withCString { unlink($0) } }
         close(descriptor)
     }
 
@@ -148,17 +148,12 @@ package final class ControlSocket: Sendable {
     /// Any user who may read a directory may lock it, so the wait is limited: a lock must not block the start.
     private static func lock(_ directory: Int32) -> Bool {
         let deadline = ContinuousClock.now + .seconds(2)
-        while flock(directory, LOCK_EX | LOCK_NB) != 0 {
-            guard errno == EWOULDBLOCK || errno == EINTR else { return true }
-            guard ContinuousClock.now < deadline else { return false }
-            usleep(10_000)
-        }
-        return true
+        return FileLock.acquire(directory) { .now < deadline } != EWOULDBLOCK
     }
 
     private static func failure(_ path: PathBytes, _ error: Int32) -> ControlProblem {
         ControlProblem(
-            "cannot create the control socket '\(path)': \(String(cString: strerror(error)))",
+            "cannot create the control socket '\(path)': \(SystemError(errno: error))",
             help: "name another socket with --control, or turn it off with --no-control")
     }
 
@@ -194,7 +189,7 @@ extension ControlSocket {
         defer { close(directory) }
         let mayRemove = removingDead && lock(directory)
         var found: [PathBytes] = []
-        for name in (try? DiskProbe.names(in: directory)) ?? []
+        for name in (try? KernelFileSystem().names(in: directory)) ?? []
         where name.bytes.starts(with: Array("control-".utf8)) && name.bytes.suffix(5).elementsEqual(".sock".utf8) {
             switch state(of: name, in: directory) {
             case .live: found.append(path.parent.appending(name.bytes))

@@ -1,4 +1,5 @@
 import Glibc
+import System
 
 /// A TCP address to listen at.
 package struct ListenAddress: Sendable, Hashable {
@@ -199,7 +200,7 @@ package struct ListenAddress: Sendable, Hashable {
         }
         guard !descriptors.isEmpty else {
             throw ControlProblem(
-                "cannot listen at '\(text)': \(String(cString: strerror(error)))",
+                "cannot listen at '\(text)': \(SystemError(errno: error))",
                 help: "use another port, or an address that this machine has")
         }
         return descriptors

@@ -27,7 +27,7 @@ package enum TokenFile {
 
     private static func failure(_ verb: String, _ path: PathBytes, _ error: Int32) -> ControlProblem {
         ControlProblem(
-            "cannot \(verb) the token file '\(path)': \(String(cString: strerror(error)))",
+            "cannot \(verb) the token file '\(path)': \(SystemError(errno: error))",
             help: "check that the directory is writable, or listen only at 127.0.0.1, where no token is needed")
     }
 

@@ -53,13 +53,5 @@ package struct HTML: Sendable, Hashable, ExpressibleByStringInterpolation {
     }
 
     /// Returns the text percent-encoded as a part of a URL, except for letters, digits and `-._~`.
-    package static func urlPart(_ text: String) -> String {
-        text.utf8.map { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: String(Unicode.Scalar(byte))
-            case ..<0x10: "%0\(String(byte, radix: 16, uppercase: true))"
-            default: "%\(String(byte, radix: 16, uppercase: true))"
-            }
-        }.joined()
-    }
+    package static func urlPart(_ text: String) -> String { String(percentEncoding: text.utf8, encodingSlashes: true) }
 }

@@ -1,5 +1,6 @@
 package import JSON
 package import PluginProtocol
+import System
 
 /// The value of `with:` in a rule: JSON whose strings are templates.
 package indirect enum ParameterTemplate: Sendable, Hashable {
@@ -21,8 +22,8 @@ package indirect enum ParameterTemplate: Sendable, Hashable {
         case .text(let template):
             .text(
                 schema?.role == ParameterSchema.url
-                    ? template.expanded(with: facts, encoding: Template.percentEncoded) : template.expanded(with: facts)
-            )
+                    ? template.expanded(with: facts) { Array(String(percentEncoding: $0).utf8) }
+                    : template.expanded(with: facts))
         case .array(let elements): .array(elements.map { $0.expanded(with: facts, schema: schema?.items) })
         case .object(let members):
             .object(

@@ -62,8 +62,7 @@ package struct JobID: Sendable, Hashable, CustomStringConvertible {
         switch form {
         case .bits: true
         case .text(let text):
-            text.utf8.count == Self.length
-                && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
+            text.utf8.count == Self.length && text.utf8.allSatisfy { $0.isDigit || $0.isUppercaseLetter }
         }
     }
 

@@ -1,3 +1,5 @@
+import System
+
 /// Parses hours in the form of a rules file: `22:00-06:00`, `Mon-Fri 22:00-06:00`, `Sat,Sun 00:00-24:00`.
 package enum WindowText {
     private static let days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
@@ -28,7 +30,7 @@ package enum WindowText {
 
     private static func minutes(_ text: Substring) throws(TextProblem) -> Int {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-        let isDigits = parts.count == 2 && parts.allSatisfy { $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }
+        let isDigits = parts.count == 2 && parts.allSatisfy { $0.utf8.allSatisfy(\.isDigit) }
         guard isDigits, (1...2).contains(parts[0].count), parts[1].count == 2, let hour = Int(parts[0]),
             let minute = Int(parts[1]), minute < 60, hour < 24 || hour == 24 && minute == 0
         else {

@@ -71,7 +71,7 @@ package enum Placeholder: Sendable, Hashable {
 
     /// A number that consists of digits; `Int` would also accept a sign.
     private static func index(_ text: Substring) -> Int? {
-        text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ? Int(text) : nil
+        text.utf8.allSatisfy(\.isDigit) ? Int(text) : nil
     }
 
     /// The valid words in a rules file, for messages.
@@ -115,7 +115,7 @@ package struct PlaceholderValues: Sendable {
         case .from: return event.from?.bytes ?? []
         case .type: return Array(event.snapshot.type.rawValue.utf8)
         case .size: return Array(String(event.snapshot.size).utf8)
-        case .mode: return Array(String(octal: event.snapshot.mode).utf8)
+        case .mode: return Array(String(event.snapshot.mode, radix: 8, width: 4).utf8)
         case .nlink: return Array(String(event.snapshot.links).utf8)
         case .inode: return Array(String(event.snapshot.identity.inode).utf8)
         case .id: return Array(event.snapshot.identity.description.utf8)

@@ -110,19 +110,6 @@ package struct Template: Sendable, Hashable {
 }
 
 extension Template {
-    /// Returns the bytes as a part of a URL: all but letters, digits, `-`, `.`, `_`, `~` and slashes are
-    /// percent-encoded.
-    package static func percentEncoded(_ bytes: [UInt8]) -> [UInt8] {
-        let digits = Array("0123456789ABCDEF".utf8)
-        let plain = Set("-._~/".utf8)
-        return bytes.flatMap { byte -> [UInt8] in
-            let isPlain =
-                (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-                || plain.contains(byte)
-            return isPlain ? [byte] : [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-        }
-    }
-
     /// Returns the literal directory before the first placeholder; nil if the template starts with a placeholder.
     package func literalDirectory(in directory: PathBytes) -> PathBytes? {
         guard let start = parts.first?.literal else { return nil }

@@ -90,6 +90,6 @@ struct RecordedDirectories {
 
     /// Returns the current path of an open directory, without symbolic links.
     private static func location(of descriptor: Int32) -> PathBytes? {
-        DiskProbe.target(of: PathBytes("/proc/self/fd/\(descriptor)"))
+        KernelFileSystem().target(of: PathBytes("/proc/self/fd/\(descriptor)"))
     }
 }

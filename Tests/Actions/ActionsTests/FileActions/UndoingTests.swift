@@ -22,7 +22,7 @@ struct UndoingTests {
     }
 
     static func inspect(_ path: PathBytes) -> Snapshot? {
-        if case .present(let snapshot) = DiskProbe.inspect(at: path) { snapshot } else { nil }
+        if case .present(let snapshot) = KernelFileSystem().stat(path) { snapshot } else { nil }
     }
 
     func path(_ name: String) -> PathBytes { directory.path.appending(name) }

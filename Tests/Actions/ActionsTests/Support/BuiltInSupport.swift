@@ -39,7 +39,7 @@ struct BuiltInRun {
     /// Creates the invocation that the handler receives for the file.
     func invocation(_ path: PathBytes, templates: [String: Template]) -> Invocation {
         var snapshot = snapshot
-        if snapshot == nil, case .present(let seen) = DiskProbe.inspect(at: path) { snapshot = seen }
+        if snapshot == nil, case .present(let seen) = KernelFileSystem().stat(path) { snapshot = seen }
         let event = FileEvent.sample(.created, path, root: root ?? path.parent, snapshot ?? .sample())
         var job = Job(id: JobID("01J"), rule: "r", event: event)
         job.attempt = attempt
@@ -64,7 +64,7 @@ func listing(_ directory: PathBytes, _ prefix: String = "") -> [String] {
     TestFile.names(in: directory).flatMap { name -> [String] in
         let path = directory.appending(name)
         let shown = prefix + PathBytes(name).description
-        guard case .present(let snapshot) = DiskProbe.inspect(at: path) else { return [] }
+        guard case .present(let snapshot) = KernelFileSystem().stat(path) else { return [] }
         switch snapshot.type {
         case .directory:
             let inside = listing(path, shown + "/")
@@ -91,7 +91,7 @@ private func target(of link: PathBytes) -> String {
 
 /// Returns the metadata of a file that must exist.
 func metadata(_ path: PathBytes) throws -> Snapshot {
-    guard case .present(let snapshot) = DiskProbe.inspect(at: path) else {
+    guard case .present(let snapshot) = KernelFileSystem().stat(path) else {
         throw Missing(path: path)
     }
     return snapshot
@@ -109,8 +109,8 @@ final class OtherFileSystem {
         var template = Array("/dev/shm/alight-test-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { return nil }
         root = PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
-        guard case .present(let here) = DiskProbe.inspect(at: "/tmp"),
-            case .present(let there) = DiskProbe.inspect(at: root),
+        guard case .present(let here) = KernelFileSystem().stat("/tmp"),
+            case .present(let there) = KernelFileSystem().stat(root),
             (here.identity.deviceMajor, here.identity.deviceMinor)
                 != (there.identity.deviceMajor, there.identity.deviceMinor)
         else { return nil }

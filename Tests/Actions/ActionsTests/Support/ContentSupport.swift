@@ -30,7 +30,7 @@ struct ContentRule {
         _ path: PathBytes, _ with: JSONValue, kind: EventKind = .created, from: PathBytes? = nil
     ) -> Invocation {
         var snapshot = Snapshot.sample()
-        if case .present(let seen) = DiskProbe.inspect(at: path) { snapshot = seen }
+        if case .present(let seen) = KernelFileSystem().stat(path) { snapshot = seen }
         let event = FileEvent.sample(kind, path, root: root.appending("in"), from: from, snapshot)
         var job = Job(id: JobID(id), rule: "r", event: event)
         job.attempt = attempt

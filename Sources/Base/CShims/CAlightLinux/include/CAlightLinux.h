@@ -21,14 +21,13 @@ struct cal_stat {
     int has_btime;
 };
 
-/// Fills `out`. Returns 0 or the errno.
-int cal_stat_path(const char *path, struct cal_stat *out);
-
-/// Like `cal_stat_path`, for an open descriptor.
+/// Fills `out` for an open descriptor. Returns 0 or the errno.
 int cal_stat_descriptor(int fd, struct cal_stat *out);
 
-/// Like `cal_stat_path`, for an entry of an open directory. Follows a final link if `follow` is set.
+/// Fills `out` for an entry of an open directory, or a path. Follows a final link if `follow` is set. Returns 0 or the
+/// errno.
 int cal_stat_entry(int directory, const char *name, int follow, struct cal_stat *out);
+
 /// Reads the entries of an open directory in the format of getdents64(2). Returns the number of bytes filled, 0 at the
 /// end, or a negative errno.
 int64_t cal_read_entries(int directory, void *buffer, size_t size);
@@ -109,9 +108,6 @@ int cal_become_subreaper(void);
 
 /// Creates a counter descriptor (CLOEXEC, non-blocking) that wakes a poll. Returns a negative errno on failure.
 int cal_eventfd(void);
-
-/// Calls renameat2(2) with RENAME_EXCHANGE on absolute paths. Returns 0 or the errno.
-int cal_rename_exchange(const char *one, const char *other);
 
 /// Shares the blocks of `source` with `destination` (FICLONE). Returns 0 or the errno.
 int cal_clone(int source, int destination);

@@ -69,7 +69,7 @@ struct TestPluginCommand: ParsableCommand {
         }
         guard let base = Self.makeDirectory() else {
             throw Exit(
-                .runtimeError, error: "cannot create a temporary directory: \(String(cString: strerror(errno)))",
+                .runtimeError, error: "cannot create a temporary directory: \(SystemError(errno: errno))",
                 help: "set TMPDIR to a directory")
         }
         defer {

@@ -1,0 +1,27 @@
+import Glibc
+
+/// Files of proc(5), which have no size and are read to their end.
+package enum ProcFile {
+    /// Returns the content of a file; nil if it can't be read.
+    package static func bytes(of path: String) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        return bytes(of: descriptor)
+    }
+
+    /// Returns the content of an open file from its current position; nil if it can't be read.
+    static func bytes(of descriptor: Int32) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = read(descriptor, &piece, piece.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return count < 0 ? nil : bytes }
+            bytes += piece[..<count]
+        }
+    }
+
+    /// Returns the content of a file as a string; empty if it can't be read.
+    package static func text(of path: String) -> String { String(decoding: bytes(of: path) ?? [], as: UTF8.self) }
+}
