@@ -1,4 +1,5 @@
 import ActionAPI
+import CAlightLinux
 package import Rules
 import System
 
