@@ -49,14 +49,14 @@ int main(int argc, char **argv) {
         " mode, uid, gid, nlink, mount, run, trust, withheld) VALUES ((SELECT id FROM rules WHERE name = 'rows'), ?1, 'file', 1024,"
         " 1763708663, 118204511, 1763708663, 118204511, 1763708663, 118204511, 34359738369, ?2, 420, 0, 0, 1, 40, 1, 0, 0)");
     sqlite3_stmt *accept = prepare(
-        "INSERT INTO jobs (id, rule, path, event, facts, state, attempt, is_interrupted, position, created, due)"
+        "INSERT INTO jobs (id, rule, path, event, event_json, state, attempt, is_interrupted, position, created, due)"
         " VALUES (?1, 'rows', ?2, 'created', ?3, 'pending', 0, 0, ?4, ?4, ?4)");
     sqlite3_stmt *lease = prepare("UPDATE jobs SET state = 'running', attempt = 1 WHERE id = ?1");
     sqlite3_stmt *end = prepare("UPDATE jobs SET state = 'succeeded', due = NULL, ended = ?2, message = '' WHERE id = ?1");
     sqlite3_stmt *attempt = prepare(
         "INSERT INTO attempts (job, started, number, duration, outcome, message) VALUES (?1, ?2, 1, 1000, 'succeeded', '')");
-    char facts[512];
-    memset(facts, 'x', sizeof facts);
+    char event_json[512];
+    memset(event_json, 'x', sizeof event_json);
 
     struct timespec begin, finish;
     clock_gettime(CLOCK_MONOTONIC, &begin);
@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
                     step(known);
                     sqlite3_bind_text(accept, 1, id, -1, SQLITE_TRANSIENT);
                     sqlite3_bind_blob(accept, 2, path, length, SQLITE_TRANSIENT);
-                    sqlite3_bind_text(accept, 3, facts, sizeof facts, SQLITE_STATIC);
+                    sqlite3_bind_text(accept, 3, event_json, sizeof event_json, SQLITE_STATIC);
                     sqlite3_bind_int64(accept, 4, number + 1);
                     step(accept);
                 } else if (part == 1) {

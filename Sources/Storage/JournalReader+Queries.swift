@@ -68,7 +68,7 @@ extension JournalReader {
     /// Returns the details of a job; nil for an unknown id.
     package func details(of id: JobID) throws(StorageError) -> JobDetails? {
         try read { database in
-            let sql = "SELECT \(Self.columns), is_interrupted, facts, steps FROM jobs WHERE id = ?"
+            let sql = "SELECT \(Self.columns), is_interrupted, event_json, steps FROM jobs WHERE id = ?"
             guard let row = try Row.fetchOne(database, sql: sql, arguments: [id.description]) else { return nil }
             let attempts = try Row.fetchAll(
                 database,

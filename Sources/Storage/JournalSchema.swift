@@ -57,7 +57,7 @@ package enum JournalSchema {
             rule TEXT NOT NULL,
             path BLOB NOT NULL,
             event TEXT NOT NULL,
-            facts TEXT NOT NULL,
+            event_json TEXT NOT NULL,
             state TEXT NOT NULL,
             attempt INTEGER NOT NULL,
             is_interrupted INTEGER NOT NULL,
@@ -115,12 +115,12 @@ package enum JournalSchema {
             btime INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
 
-        CREATE TABLE facts (
+        CREATE TABLE state (
             name TEXT PRIMARY KEY,
             value INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
         """
 
     /// The names of the tables that a file must have.
-    static let names = ["attempts", "due", "facts", "jobs", "ledger", "mounts", "rules"]
+    static let names = ["attempts", "due", "jobs", "ledger", "mounts", "rules", "state"]
 }

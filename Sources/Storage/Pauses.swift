@@ -21,23 +21,23 @@ package struct Pauses: Sendable, Hashable {
     package mutating func resume(_ rule: String?) { if let rule { rules.remove(rule) } else { self = Pauses() } }
 }
 
-// Stored as facts: `paused` for all rules, `paused NAME` for one.
+// Stored in the table `state`: `paused` for all rules, `paused NAME` for one.
 extension Pauses {
     private static let word = "paused"
 
     init(_ database: Database) throws {
         self.init()
-        let sql = "SELECT name FROM facts WHERE name = '\(Self.word)' OR name GLOB '\(Self.word) *'"
+        let sql = "SELECT name FROM state WHERE name = '\(Self.word)' OR name GLOB '\(Self.word) *'"
         for name in try String.fetchAll(database, sql: sql) {
             if name == Self.word { all = true } else { rules.insert(String(name.dropFirst(Self.word.count + 1))) }
         }
     }
 
     func write(_ database: Database) throws {
-        try database.execute(sql: "DELETE FROM facts WHERE name = '\(Self.word)' OR name GLOB '\(Self.word) *'")
+        try database.execute(sql: "DELETE FROM state WHERE name = '\(Self.word)' OR name GLOB '\(Self.word) *'")
         let names = (all ? [Self.word] : []) + rules.sorted().map { "\(Self.word) \($0)" }
         for name in names {
-            try database.execute(sql: "INSERT INTO facts (name, value) VALUES (?, 1)", arguments: [name])
+            try database.execute(sql: "INSERT INTO state (name, value) VALUES (?, 1)", arguments: [name])
         }
     }
 }

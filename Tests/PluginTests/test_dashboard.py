@@ -293,7 +293,7 @@ class DashboardTests(unittest.TestCase):
     def test_a_picture_is_shown_with_its_job(self):
         job = self.drop(b"picture.png", PNG)
         self.open(f"/jobs/{job['id']}")
-        self.page.wait("document.querySelector('.picture img').naturalWidth === 1")
+        self.page.wait("document.querySelector('.preview img').naturalWidth === 1")
         self.assert_clean()
 
 

@@ -366,7 +366,7 @@ class JournalTests(DocumentationTestCase):
             self.assertIsNotNone(section, table)
             described = set(re.findall(r"`(\w+)`", section))
             for _, column, *_ in self.journal.execute(f"PRAGMA table_info({table})"):
-                if table not in ("requests", "facts") or column not in ("id", "name", "value"):
+                if table not in ("requests", "state") or column not in ("id", "name", "value"):
                     with self.subTest(f"{table}.{column}"):
                         self.assertIn(column, described)
 

@@ -92,7 +92,7 @@ struct DiskStoreErrorTests {
         #expect(try bench.store.commit(changes(1), at: bench.clocks) == error)
         #expect(try bench.store.close(at: bench.wall) == error)
         #expect(try bench.rows("SELECT count(*) FROM jobs") == ["0"])
-        #expect(try bench.rows("SELECT value FROM facts WHERE name = 'is_clean'") == ["0"])
+        #expect(try bench.rows("SELECT value FROM state WHERE name = 'is_clean'") == ["0"])
     }
 
     @Test func `after damage is detected late, nothing more is written`() throws {
@@ -117,7 +117,7 @@ struct DiskStoreErrorTests {
         #expect(try bench.store.commit(changes(1), at: bench.clocks) == error)
         #expect(try bench.store.close(at: bench.wall) == error)
         #expect(try bench.rows("SELECT count(*) FROM jobs") == ["0"])
-        #expect(try bench.rows("SELECT value FROM facts WHERE name = 'is_clean'") == ["0"])
+        #expect(try bench.rows("SELECT value FROM state WHERE name = 'is_clean'") == ["0"])
     }
 
     @Test func `a read prevents a checkpoint only until the next commit`() throws {
@@ -126,7 +126,7 @@ struct DiskStoreErrorTests {
         defer { try? other.close() }
         func isEmptied() throws -> Bool {
             try other.writeWithoutTransaction { database in
-                try database.execute(sql: "REPLACE INTO facts (name, value) VALUES ('other', random())")
+                try database.execute(sql: "REPLACE INTO state (name, value) VALUES ('other', random())")
                 let row = try Row.fetchOne(database, sql: "PRAGMA wal_checkpoint(TRUNCATE)")
                 return try #require(row)[0] == 0
             }
@@ -147,14 +147,14 @@ struct DiskStoreErrorTests {
         try bench.inspect {
             try $0.execute(
                 sql: """
-                    UPDATE jobs SET facts = '{}' WHERE id = '1';
+                    UPDATE jobs SET event_json = '{}' WHERE id = '1';
                     UPDATE jobs SET steps = '7' WHERE id = '2';
                     UPDATE jobs SET progress = '[]' WHERE id = '3';
-                    UPDATE jobs SET facts = replace(facts, '/in/a.txt', 'in/a.txt') WHERE id = '4';
-                    UPDATE jobs SET facts = replace(facts, '/in/a.txt', '/in/../a.txt') WHERE id = '5';
+                    UPDATE jobs SET event_json = replace(event_json, '/in/a.txt', 'in/a.txt') WHERE id = '4';
+                    UPDATE jobs SET event_json = replace(event_json, '/in/a.txt', '/in/../a.txt') WHERE id = '5';
                     """)
         }
-        let query = "SELECT rule, path, facts, steps, attempt FROM jobs WHERE id < '6' ORDER BY id"
+        let query = "SELECT rule, path, event_json, steps, attempt FROM jobs WHERE id < '6' ORDER BY id"
         let before = try bench.rows(query)
         #expect(try bench.store.unreadable.map(\.description).sorted() == ["1", "2", "3", "4", "5"])
         #expect(try bench.store.interrupted == 1)
@@ -174,20 +174,20 @@ struct DiskStoreErrorTests {
     @Test func `a clean stop is recorded and leaves one file, and a kill is not recorded`() throws {
         try bench.commit(.leased(1))
         try bench.end(isClean: true)
-        let fact = "SELECT value FROM facts WHERE name ="
-        #expect(try bench.rows("\(fact) 'is_clean'") == ["1"])
+        let state = "SELECT value FROM state WHERE name ="
+        #expect(try bench.rows("\(state) 'is_clean'") == ["1"])
         #expect(!TestFile.exists(bench.root.appending("journal.db-wal")))
         _ = try bench.store
         #expect(DiskStore.holder(of: bench.path) == getpid())
         try bench.store.note(control: "/run/alight.sock")
         #expect(DiskStore.control(of: bench.path) == "/run/alight.sock")
-        #expect(try bench.rows("\(fact) 'is_clean'") == ["0"])
-        #expect(try bench.rows("\(fact) 'run'") == ["2"])
+        #expect(try bench.rows("\(state) 'is_clean'") == ["0"])
+        #expect(try bench.rows("\(state) 'run'") == ["2"])
         let error = #expect(throws: JournalError.self) { _ = try DiskStore(at: bench.path, now: .early) }
         #expect(error == .held(bench.path, pid: getpid()))
         bench.kill()
         #expect(DiskStore.holder(of: bench.path) == nil)
-        #expect(try bench.rows("\(fact) 'is_clean'") == ["0"])
+        #expect(try bench.rows("\(state) 'is_clean'") == ["0"])
     }
 
     @Test func `a clean stop moves the log into the file while another connection is open`() throws {

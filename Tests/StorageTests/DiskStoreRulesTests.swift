@@ -225,7 +225,7 @@ struct DiskStoreRulesTests {
     @Test(arguments: Self.days)
     func `after a reboot a retry never waits longer than its delay`(days: Int) throws {
         try commitRetry()
-        try bench.inspect { try $0.execute(sql: "UPDATE facts SET value = value + 1 WHERE name = 'boot'") }
+        try bench.inspect { try $0.execute(sql: "UPDATE state SET value = value + 1 WHERE name = 'boot'") }
         bench.kill()
         bench.setClock(by: .seconds(days * 24 * 3600))
         // The time for which the machine was off is unknown.

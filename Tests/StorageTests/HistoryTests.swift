@@ -105,7 +105,7 @@ struct HistoryTests {
             }
         }
         let bytes = """
-            SELECT coalesce(sum(length(CAST(facts AS BLOB))
+            SELECT coalesce(sum(length(CAST(event_json AS BLOB))
                 + (SELECT sum(length(message) + length(CAST(request AS BLOB))) FROM attempts WHERE job = jobs.id)
                 + (SELECT sum(length(CAST(text AS BLOB))) FROM logs WHERE job = jobs.id)), 0)
             FROM jobs WHERE state = 'succeeded'

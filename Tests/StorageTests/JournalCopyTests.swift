@@ -15,7 +15,7 @@ import Testing
 struct JournalCopyTests {
     /// The files of the directory, except the shared memory of an open journal, which is not part of its content.
     private static func files(_ root: PathBytes) -> [[UInt8]: String] {
-        TestFile.states(in: root).filter { !$0.key.suffix(4).elementsEqual("-shm".utf8) }
+        TestFile.states(in: root) { !$0.suffix(4).elementsEqual("-shm".utf8) }
     }
 
     private static func copy(_ bench: StoreBench) throws -> DiskStore {

@@ -21,7 +21,7 @@ extension ConditionInput.Content {
 extension Condition {
     /// Evaluates the condition for an existing file; reads the content only if the answer depends on it.
     package func answerNow(_ path: PathBytes, root: PathBytes, snapshot: Snapshot) -> ConditionAnswer {
-        var facts = ConditionInput(path: path, root: root, snapshot: snapshot, now: DiskProbe.now())
-        return answer(&facts) { ConditionInput.Content(of: path, below: root) }
+        var input = ConditionInput(path: path, root: root, snapshot: snapshot, now: DiskProbe.now())
+        return answer(&input) { ConditionInput.Content(of: path, below: root) }
     }
 }

@@ -51,8 +51,8 @@ package struct FileSelection: Sendable, Hashable {
                 var error: Int32 = 0
                 do throws(SystemError) {
                     names = try files.names(in: current)
-                } catch let fault {
-                    error = fault.errno
+                } catch let failure {
+                    error = failure.errno
                 }
                 for name in names {
                     let path = current.appending(name.bytes)

@@ -111,7 +111,7 @@ package struct Invocation: Sendable {
 extension Invocation {
     /// The source of placeholder values, created on each access so that a batch of a thousand events does not store
     /// them twice.
-    package var facts: PlaceholderValues {
+    package var placeholders: PlaceholderValues {
         PlaceholderValues(
             event: job.event, rule: job.rule, job: job.id.description, attempt: job.attempt, now: now,
             stepOutputs: stepOutputs, captures: captures)
@@ -128,7 +128,7 @@ extension Invocation {
             (parameters, literalHeads) = (.object([:]), [:])
             return
         }
-        parameters = with.expanded(with: facts, schema: schema)
+        parameters = with.expanded(with: placeholders, schema: schema)
             .completingDestinations(schema, name: job.event.path.lastComponent)
         literalHeads = [:]
         guard case .object(let members) = with else { return }

@@ -18,7 +18,7 @@ extension Rule {
         for job: Job, now: Timestamp, timeout: Duration, count: Int, stop: StopSignal, log: Logger
     ) -> Invocation {
         let captures = Captures(of: job.event.path, by: condition?.certainExpressions ?? [])
-        let facts = PlaceholderValues(
+        let placeholders = PlaceholderValues(
             event: job.event, rule: name, job: job.id.description, attempt: job.attempt, now: now,
             stepOutputs: job.finishedSteps.map(\.outcome.outputs), captures: captures)
         var invocation = Invocation(
@@ -27,10 +27,10 @@ extension Rule {
             selection: FileSelection(filter: filter, types: types, condition: condition), now: now, captures: captures,
             timeout: timeout, batch: batch?.files ?? (group == nil ? nil : count),
             steps: job.finishedSteps.map(\.outcome),
-            environment: environment.map { ($0.name, $0.value.expanded(with: facts)) },
+            environment: environment.map { ($0.name, $0.value.expanded(with: placeholders)) },
             directory: directory.map { directory in
                 ProgramPath(
-                    baseDirectory.resolving(directory.expanded(with: facts)).normalized, of: directory,
+                    baseDirectory.resolving(directory.expanded(with: placeholders)).normalized, of: directory,
                     in: baseDirectory, for: job.event)
             }, stop: stop, log: log)
         invocation.confinement = confinement

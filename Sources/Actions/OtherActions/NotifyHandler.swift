@@ -66,7 +66,7 @@ package struct NotifyHandler: Handler {
         let ended = launcher.run(command, stop: invocation.stop) { line in
             if case .line(_, let text) = ProgramReport(line: line) { log.debug("notify-send: \(text)") }
         }
-        switch ended.way {
+        switch ended.termination {
         case .exited(0): return Outcome(.succeeded, "shown: \(title)")
         case .exited(let status):
             let reason = ended.lastLine ?? "it exited with status \(status)"

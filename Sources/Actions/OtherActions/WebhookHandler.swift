@@ -156,9 +156,9 @@ package struct WebhookHandler: Handler {
         -> Outcome
     {
         let values: [String: JSONValue] = ["status": .integer(Int64(answer.status))]
-        let said = "\(location) answered \(answer.status)"
-        if (200..<300).contains(answer.status) { return Outcome(.succeeded, said, values: values) }
-        let message = "\(said)\(Self.excerpt(of: answer.body, without: Self.secrets(of: invocation)))"
+        let summary = "\(location) answered \(answer.status)"
+        if (200..<300).contains(answer.status) { return Outcome(.succeeded, summary, values: values) }
+        let message = "\(summary)\(Self.excerpt(of: answer.body, without: Self.secrets(of: invocation)))"
         switch answer.status {
         case 408, 425, 429, 500...:
             // At most a day: after a longer delay, the reason for it would be forgotten.

@@ -10,7 +10,7 @@ package struct ServeSession: Sendable {
     package enum Cause: Sendable, Hashable { case timeOut, stop }
 
     /// An error of a process that makes it unusable.
-    enum Fault: Sendable, Hashable {
+    enum Failure: Sendable, Hashable {
         case neverReady
         /// It uses another version of the protocol; nil when it does not specify one.
         case wrongProtocol(Int?)
@@ -72,7 +72,7 @@ package struct ServeSession: Sendable {
     private(set) var window: Int
     /// Whether it gets no further requests.
     private(set) var isRetired = false
-    private(set) var fault: Fault?
+    private(set) var failure: Failure?
     private var readyAt: ContinuousClock.Instant?
     private var counts = Counts()
     private var pings = 0
@@ -98,11 +98,11 @@ package struct ServeSession: Sendable {
     /// Whether it counts as one of the plugin's processes.
     var isLive: Bool { (phase == .starting || phase == .serving) && !isRetired }
     /// Whether it is about to exit without ever having been ready.
-    var hasFailedToStart: Bool { fault != nil && !hasBeenReady }
+    var hasFailedToStart: Bool { failure != nil && !hasBeenReady }
     /// Whether its exit was requested, and is not an error.
-    var mayEnd: Bool { fault == nil && (phase == .closing || phase == .ending) }
+    var mayEnd: Bool { failure == nil && (phase == .closing || phase == .ending) }
     /// The number of requests that it can accept now.
-    var room: Int { phase == .serving && !isRetired ? max(0, window - open.count) : 0 }
+    var capacity: Int { phase == .serving && !isRetired ? max(0, window - open.count) : 0 }
 
     /// Removes and returns the pending commands, in order.
     mutating func takeCommands() -> [ServeCommand] {
@@ -114,7 +114,7 @@ package struct ServeSession: Sendable {
 
     // MARK: - Requests
 
-    func canTake(_ id: String) -> Bool { room > 0 && open[id] == nil }
+    func canTake(_ id: String) -> Bool { capacity > 0 && open[id] == nil }
 
     /// Sends a request, for which ``canTake(_:)`` must be true.
     mutating func send(_ request: ServeRequest, at now: ContinuousClock.Instant) {
@@ -201,10 +201,10 @@ package struct ServeSession: Sendable {
     }
 
     /// Records that it closed a stream; it is terminated if it does not exit by itself soon.
-    mutating func lose(_ fault: Fault, at now: ContinuousClock.Instant) {
+    mutating func lose(_ failure: Failure, at now: ContinuousClock.Instant) {
         // A process that exits may close them in any order.
         guard phase == .starting || phase == .serving else { return }
-        self.fault = fault
+        self.failure = failure
         isRetired = true
         phase = .dying
         deadline = now + .seconds(1)
@@ -242,7 +242,7 @@ package struct ServeSession: Sendable {
                     cancel(id, .timeOut, at: now)
                     continue
                 }
-                fault = .ignoredCancel
+                failure = .ignoredCancel
                 end(by: .kill)
                 return
             }
@@ -301,9 +301,9 @@ package struct ServeSession: Sendable {
         commands.append(.endOfFile)
     }
 
-    private mutating func fail(_ fault: Fault) {
+    private mutating func fail(_ failure: Failure) {
         guard phase != .ending else { return }
-        self.fault = fault
+        self.failure = failure
         end(by: .terminate)
     }
 
@@ -318,8 +318,8 @@ package struct ServeSession: Sendable {
 
 extension ServeSession {
     /// Returns the reason why it accepts no requests, for a process that has exited before it was ready.
-    func refusal(for way: ProgramResult.Termination, _ reason: String) -> ServeRequest.Refusal {
-        switch (way, fault) {
+    func refusal(for termination: ProgramResult.Termination, _ reason: String) -> ServeRequest.Refusal {
+        switch (termination, failure) {
         case (.notLaunched(let reason), _): .notLaunched(reason)
         case (.couldNotStart(let reason), _): .couldNotStart(reason)
         case (_, .wrongProtocol): .unusable(reason)
@@ -328,10 +328,10 @@ extension ServeSession {
     }
 
     /// Returns the reason why it exited, as a clause that follows its name.
-    func reason(for way: ProgramResult.Termination, lastLine: String?) -> String {
-        let said = lastLine.map { ": \(ResponseReader.line($0))" } ?? ""
-        switch fault {
-        case .neverReady: return "did not send 'ready' within \(Int(limits.ready / .seconds(1))) s\(said)"
+    func reason(for termination: ProgramResult.Termination, lastLine: String?) -> String {
+        let lastOutput = lastLine.map { ": \(ResponseReader.line($0))" } ?? ""
+        switch failure {
+        case .neverReady: return "did not send 'ready' within \(Int(limits.ready / .seconds(1))) s\(lastOutput)"
         case .wrongProtocol(let version?): return "uses version \(version) of the protocol, and this release supports 1"
         case .wrongProtocol(nil): return "sent 'ready' without 'protocol'"
         case .notJSON(let line):
@@ -339,18 +339,18 @@ extension ServeSession {
         case .unknownFlood(let what):
             return "printed too many unknown messages, with \(what), and was stopped"
         case .lineTooLong: return "printed a line of more than 1 MiB and was stopped"
-        case .noPong: return "did not answer a ping and was stopped\(said)"
+        case .noPong: return "did not answer a ping and was stopped\(lastOutput)"
         case .closedOutput where !isTerminated, .closedInput where !isTerminated, nil: break
-        case .closedOutput: return "closed its standard output and was stopped\(said)"
-        case .closedInput: return "closed its standard input and was stopped\(said)"
+        case .closedOutput: return "closed its standard output and was stopped\(lastOutput)"
+        case .closedInput: return "closed its standard input and was stopped\(lastOutput)"
         case .ignoredCancel: return "was killed because it ignored a 'cancel'"
         }
         let stage = hasBeenReady ? "" : " before it was ready"
-        switch way {
-        case .exited(let status): return "exited with status \(status)\(stage)\(said)"
-        case .signalled(let number): return "was killed by signal \(number)\(stage)\(said)"
+        switch termination {
+        case .exited(let status): return "exited with status \(status)\(stage)\(lastOutput)"
+        case .signalled(let number): return "was killed by signal \(number)\(stage)\(lastOutput)"
         case .couldNotStart(let reason), .notLaunched(let reason): return "was not started: \(reason)"
-        case .timedOut, .stopped, .outputTooLarge: return "was stopped\(said)"
+        case .timedOut, .stopped, .outputTooLarge: return "was stopped\(lastOutput)"
         }
     }
 }

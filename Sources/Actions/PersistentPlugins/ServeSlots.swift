@@ -13,7 +13,7 @@ struct ServeSlots: Sendable {
 
         /// Whether it occupies a slot: a process that has failed does until it has exited, because only then is the
         /// pause known.
-        var occupiesSlot: Bool { session.isLive || session.fault != nil || isDisplaced }
+        var occupiesSlot: Bool { session.isLive || session.failure != nil || isDisplaced }
     }
 
     /// The requests of one environment that no process has received.
@@ -183,16 +183,16 @@ struct ServeSlots: Sendable {
     ///
     /// - Parameters:
     ///   - number: The number of the process.
-    ///   - way: How it terminated.
+    ///   - termination: How it terminated.
     ///   - lastLine: The last line that it wrote to its log.
     ///   - now: The current time.
     /// - Returns: The reason why it died; nil if its exit was expected.
     mutating func end(
-        _ number: Int, _ way: ProgramResult.Termination, lastLine: String?, at now: ContinuousClock.Instant
+        _ number: Int, _ termination: ProgramResult.Termination, lastLine: String?, at now: ContinuousClock.Instant
     ) -> String? {
         guard let process = processes.removeValue(forKey: number) else { return nil }
         let session = process.session
-        let reason = session.reason(for: way, lastLine: lastLine)
+        let reason = session.reason(for: termination, lastLine: lastLine)
         for open in session.open.values {
             let reply: ServeRequest.Reply =
                 if let cause = open.cause {
@@ -200,20 +200,20 @@ struct ServeSlots: Sendable {
                 } else if open.isTooLarge {
                     .tooLarge
                 } else {
-                    isClosed ? .ended(.stop) : .lost(reason, way)
+                    isClosed ? .ended(.stop) : .lost(reason, termination)
                 }
             open.request.deliver(reply)
         }
         defer { assign(at: now) }
         // A slow program needs no additional pause: the process was killed because of one request.
-        guard !session.mayEnd, session.fault != .ignoredCancel else { return nil }
+        guard !session.mayEnd, session.failure != .ignoredCancel else { return nil }
         backOffs = backOffs.filter { $0.key == process.environment || !$0.value.isOver(at: now) }
         var backOff = backOffs[process.environment] ?? CrashBackOff()
         backOff.addDeath(reason, at: now)
         backOffs[process.environment] = backOff
         if !hasLive(process.environment) {
             if !session.hasBeenReady {
-                refuse(process.environment, session.refusal(for: way, reason))
+                refuse(process.environment, session.refusal(for: termination, reason))
             } else if let trouble = backOff.trouble {
                 refuse(process.environment, .failing(trouble))
             }

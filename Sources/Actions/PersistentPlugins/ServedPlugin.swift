@@ -92,9 +92,9 @@ package final class ServedPlugin: Sendable {
     }
 
     /// Handles the exit of a process, whose thread calls this; returns why it died, or nil if its exit was expected.
-    func end(_ process: Int, _ way: ProgramResult.Termination, lastLine: String?) -> String? {
+    func end(_ process: Int, _ termination: ProgramResult.Termination, lastLine: String?) -> String? {
         state.withLock { $0.wakers[process] = nil }
-        return change(by: process) { $0.end(process, way, lastLine: lastLine, at: $1) }
+        return change(by: process) { $0.end(process, termination, lastLine: lastLine, at: $1) }
     }
 
     private func setTimer(_ state: inout State) {

@@ -37,7 +37,7 @@ final class ServingProcess {
         var command = request.program.command
         var logger = request.ownLogger
         var lastLine: String?
-        let way: ProgramResult.Termination
+        let termination: ProgramResult.Termination
         do throws(ScratchFailure) {
             let scratch = try plugin.scratchDirectories.make()
             defer { try? ScratchDirectories.remove(scratch) }
@@ -46,15 +46,15 @@ final class ServingProcess {
             do throws(LaunchFailure) {
                 let process = try plugin.launcher.start(command)
                 let serving = ServingProcess(number, plugin, request, waker, process)
-                way = serving.serve()
+                termination = serving.serve()
                 (logger, lastLine) = (serving.logger, serving.log.lastLine)
             } catch {
-                way = error.termination
+                termination = error.termination
             }
         } catch {
-            way = .notLaunched(error.message)
+            termination = .notLaunched(error.message)
         }
-        if let reason = plugin.end(number, way, lastLine: lastLine) {
+        if let reason = plugin.end(number, termination, lastLine: lastLine) {
             logger.warning("\(request.program.title) \(reason)")
         }
     }
@@ -134,8 +134,8 @@ final class ServingProcess {
         }
     }
 
-    private func lose(_ fault: ServeSession.Fault) {
-        plugin.change(by: number) { [number] in $0.processes[number]?.session.lose(fault, at: $1) }
+    private func lose(_ failure: ServeSession.Failure) {
+        plugin.change(by: number) { [number] in $0.processes[number]?.session.lose(failure, at: $1) }
     }
 
     // MARK: - Streams

@@ -43,7 +43,7 @@ struct ConformanceReply {
 
     /// The contradiction between the exit status and the response; nil when there is none.
     var contradiction: String? {
-        guard case .exited(let status) = ended.way, status != 0, let response, response.outcome.isDone else {
+        guard case .exited(let status) = ended.termination, status != 0, let response, response.outcome.isDone else {
             return nil
         }
         return "it answers \(response.outcome.rawValue) and exits with \(status)"
@@ -55,26 +55,26 @@ struct ConformanceReply {
     /// - Parameter help: The help when it is not an answer; nil for that of the fault.
     /// - Returns: The verdict; nil when it can be compared.
     func objection(help: String? = nil) -> ConformanceCheck.Verdict? {
-        if let fault { return .failed(fault.why, help: help ?? fault.help) }
+        if let problem { return .failed(problem.why, help: help ?? problem.help) }
         if defect != nil { return .skipped("its output is not a response, see below") }
         return contradiction.map { _ in .skipped("its exit status contradicts its response, see below") }
     }
 
     /// The reason why it is not an answer, with help; nil when it is one, even if it is a refusal.
-    var fault: (why: String, help: String)? {
-        switch ended.way {
+    var problem: (why: String, help: String)? {
+        switch ended.termination {
         case .exited(status: 0): return nil
         // It has a check of its own.
         case .exited where contradiction != nil: return nil
         case .exited(let status) where (64...78).contains(status): return nil
         case .exited(let status):
             return (
-                "it exited with status \(status)\(said)",
+                "it exited with status \(status)\(lastLine)",
                 "answer with an outcome and status 0, or exit with 75 to be retried and with 65 to fail permanently; "
                     + "any other status counts as a crash"
             )
         case .signalled(let number):
-            return ("it was killed by signal \(number)\(said)", "find the crash: the request is as documented")
+            return ("it was killed by signal \(number)\(lastLine)", "find the crash: the request is as documented")
         case .timedOut:
             return ("it gave no answer within \(Self.shown(limit))", "set a longer --timeout if it needs one")
         case .outputTooLarge:
@@ -86,7 +86,7 @@ struct ConformanceReply {
     }
 
     /// The last line of its log, for messages.
-    var said: String { ended.lastLine.map { ": \(ResponseReader.line($0))" } ?? "" }
+    var lastLine: String { ended.lastLine.map { ": \(ResponseReader.line($0))" } ?? "" }
 
     /// The outcome with its message, for users.
     var shown: String {

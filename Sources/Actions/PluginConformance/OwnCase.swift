@@ -26,9 +26,9 @@ extension ConformanceCases {
             command.directory = ProgramPath(PathBytes(scratch))
         }
         let reply = reply(to: command, title: "own-case")
-        if let fault = reply.fault { return .failed(fault.why, help: fault.help) }
-        if case .exited(let status) = reply.ended.way, status != 0 {
-            return .failed("it exited with status \(status)\(reply.said)", help: "exit with status 0")
+        if let problem = reply.problem { return .failed(problem.why, help: problem.help) }
+        if case .exited(let status) = reply.ended.termination, status != 0 {
+            return .failed("it exited with status \(status)\(reply.lastLine)", help: "exit with status 0")
         }
         let answer = reply.ended.output.isEmpty ? ["outcome": "succeeded"] : JSONValue(json: reply.ended.output)
         guard let answer else { return .skipped("its output is not a response, see above") }

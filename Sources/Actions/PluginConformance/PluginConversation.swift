@@ -95,7 +95,7 @@ final class PluginConversation {
     }
 
     /// The reason why it could not be started, or else the last line of standard error, for messages.
-    var said: String {
+    var lastLine: String {
         take()
         if process.checkForEnd(), let reason = process.end?.whyNotStarted { return ": \(reason)" }
         let line = errors.text.split(whereSeparator: \.isNewline).last { !$0.allSatisfy(\.isWhitespace) }

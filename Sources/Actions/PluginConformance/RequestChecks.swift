@@ -137,7 +137,7 @@ final class RequestChecks {
         request["previous"] = ["attempt": 1, "outcome": "retry", "message": "it was interrupted"]
         let reply = self.reply(to: request, in: stage, title: "\(title), second")
         let help = "make the second run detect what the first has done, or set 'idempotent: false'"
-        if let fault = reply.fault { return .failed("the second time \(fault.why)", help: help) }
+        if let problem = reply.problem { return .failed("the second time \(problem.why)", help: help) }
         if let objection = reply.objection() { return objection }
         guard reply.isDone else { return .failed("the second time it answers \(reply.shown)", help: help) }
         if let difference = first.differences(to: TreeRecord([stage.files, stage.home], without: [])).first {
@@ -150,11 +150,11 @@ final class RequestChecks {
     private func checkRefusal(_ name: String, _ title: String, _ input: [UInt8]) throws(HandlerProblem) {
         let reply = cases.reply(to: cases.command("run", in: try cases.stage(name), input: input), title: title)
         let help = "exit with status 65 when the request can't be read"
-        switch reply.ended.way {
+        switch reply.ended.termination {
         case .exited(status: 0) where reply.defect == nil && reply.outcome == .succeeded:
             report.record(name, title, .failed("it reports success", help: help))
         case .exited(let status): report.record(name, title, .passed(status == 0 ? reply.shown : "status \(status)"))
-        default: report.record(name, title, .failed(reply.fault?.why ?? "it did not exit by itself", help: help))
+        default: report.record(name, title, .failed(reply.problem?.why ?? "it did not exit by itself", help: help))
         }
     }
 

@@ -140,7 +140,7 @@ struct ServingChecks {
         let help = "exit with 0 at the end of input"
         switch talk.end(within: cases.options.grace) {
         case .exited(status: 0): break
-        case .exited(let status): throw .failed("it exited with status \(status)\(talk.said)", help: help)
+        case .exited(let status): throw .failed("it exited with status \(status)\(talk.lastLine)", help: help)
         case .signalled(let number): throw .failed("it was killed by signal \(number)", help: help)
         default:
             throw .failed(
@@ -188,7 +188,7 @@ extension PluginConversation {
                     let id = members["id"]?.string ?? ""
                     throw .failed("it gives a second result for the id '\(id)'", help: help)
                 }
-            case .end: throw .failed("it closed its output\(said)", help: help)
+            case .end: throw .failed("it closed its output\(lastLine)", help: help)
             case nil: break
             }
         }

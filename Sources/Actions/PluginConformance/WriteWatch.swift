@@ -3,6 +3,8 @@ import Watching
 
 /// Records which files are written in some directories, including those that are gone again at the end.
 ///
+/// Writes to a file without a name, as with O_TMPFILE, are not recorded.
+///
 /// Directories that are created meanwhile are not watched: they appear in the comparison of before and after.
 final class WriteWatch {
     private let inotify: InotifyInstance?

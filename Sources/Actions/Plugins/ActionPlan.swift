@@ -89,7 +89,7 @@ extension ActionPlan {
         events = invocations.map(\.job.event)
         values =
             invocations.first.map { first in
-                action.placeholders.map { ($0, first.facts.value(of: $0)) }
+                action.placeholders.map { ($0, first.placeholders.value(of: $0)) }
             } ?? []
     }
 

@@ -26,16 +26,16 @@ enum CommandCall {
         guard case .exec(let templates) = action.work, let first = templates.first, let invocation else {
             throw HandlerProblem(message: "'exec' has no elements", help: nil)
         }
-        let name = first.expanded(with: invocation.facts)
+        let name = first.expanded(with: invocation.placeholders)
         let wasThere = ActionRunner.wasThere(action)
         guard let executable = executable(name, isLiteral: wasThere, from: invocation.baseDirectory) else {
             let message = "no program '\(PathBytes(name))' in \(Action.searchPath)"
             throw HandlerProblem(message: message, help: nil)
         }
         return { part in
-            let facts = part.facts
+            let placeholders = part.placeholders
             return PluginHost.Call(
-                executable: executable, arguments: templates.dropFirst().map { $0.expanded(with: facts) },
+                executable: executable, arguments: templates.dropFirst().map { $0.expanded(with: placeholders) },
                 program: "'\(executable)'", wasThere: wasThere, answers: false)
         }
     }

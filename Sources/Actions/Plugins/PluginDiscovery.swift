@@ -235,7 +235,7 @@ package final class PluginDiscovery: Sendable {
         let ended = launcher.run(command, stop: StopSignal())
         let help = "put it into a directory with a plugin.yaml, or make it print its description"
         let reason: String
-        switch ended.way {
+        switch ended.termination {
         case .exited(status: 0):
             do throws(JSONError) {
                 return try JSONValue(reading: ended.output)

@@ -43,8 +43,9 @@ extension PluginHost {
                 continue
             }
             let results = table.outcomes(of: reply, log: log, count: request.events.count)
-            let way: ProgramResult.Termination? = if case .lost(_, let way) = reply { way } else { nil }
-            return recorded(results, of: call, invocation.log, (request, input), way)
+            let termination: ProgramResult.Termination? =
+                if case .lost(_, let termination) = reply { termination } else { nil }
+            return recorded(results, of: call, invocation.log, (request, input), termination)
         }
     }
 }
@@ -55,9 +56,9 @@ extension OutcomeTable {
         of reply: ServeRequest.Reply, log: HeadAndTail, count: Int
     ) -> (outcomes: [Outcome], notices: [String]) {
         func ended(
-            _ way: ProgramResult.Termination, _ output: [UInt8] = []
+            _ termination: ProgramResult.Termination, _ output: [UInt8] = []
         ) -> (outcomes: [Outcome], notices: [String]) {
-            var ended = ProgramResult(way: way)
+            var ended = ProgramResult(termination: termination)
             ended.output = output
             ended.log = log
             return outcomes(of: ended, count: count)
@@ -73,12 +74,12 @@ extension OutcomeTable {
             // Work that is done counts even though the answer came late. Anything else is the answer to the
             // cancellation.
             let (answers, notices) = ended(.exited(status: 0), line)
-            let instead = ended(cause.way).outcomes
+            let instead = ended(cause.termination).outcomes
             let outcomes = zip(answers, instead).map { answer, instead in
                 answer.ending == .succeeded || answer.ending == .skipped ? answer : instead
             }
             return (outcomes, notices)
-        case .ended(let cause): return ended(cause.way)
+        case .ended(let cause): return ended(cause.termination)
         case .tooLarge:
             let message = "\(program) printed a line of more than 1 MiB and was stopped"
             return all(.uncertain(.failed, message, code: "too-large"))
@@ -93,5 +94,5 @@ extension OutcomeTable {
 }
 
 extension ServeSession.Cause {
-    fileprivate var way: ProgramResult.Termination { self == .timeOut ? .timedOut : .stopped }
+    fileprivate var termination: ProgramResult.Termination { self == .timeOut ? .timedOut : .stopped }
 }

@@ -223,7 +223,7 @@ package struct PluginHost: Sendable {
         let ended = launcher.run(command, stop: invocation.stop, report: take) { made().input }
         log.finish(unread: ended.unread)
         let results = table.outcomes(of: ended, count: invocations.count)
-        let outcomes = recorded(results, of: call, invocation.log, made(), ended.way)
+        let outcomes = recorded(results, of: call, invocation.log, made(), ended.termination)
         return explained(outcomes, call, mayPass: ended.miss?.mayPass(in: confinement) ?? false)
     }
 
@@ -232,11 +232,11 @@ package struct PluginHost: Sendable {
     /// `way` is how the process terminated; nil for one that still runs.
     func recorded(
         _ results: (outcomes: [Outcome], notices: [String]), of call: Call, _ log: Logger, _ made: Request,
-        _ way: ProgramResult.Termination?
+        _ termination: ProgramResult.Termination?
     ) -> [Outcome] {
         for notice in results.notices { log.warning("\(call.program): in its reply, \(notice)") }
         let retained = RecordedRequest(made.request, sent: made.input, schema: call.parameters)
-        return retained.recorded(with: results.outcomes, of: way)
+        return retained.recorded(with: results.outcomes, of: termination)
     }
 
     private func remove(_ scratch: PathBytes, _ log: Logger) {

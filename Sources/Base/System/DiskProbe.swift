@@ -63,8 +63,8 @@ package enum DiskProbe {
 
     /// The result of a check for processes that have a file open for writing, or locked against writing.
     package enum Holders: Sendable, Hashable {
-        case nobody
-        case somebody
+        case free
+        case held
         /// The check is not possible: the file belongs to another user, or the file system does not support it.
         case unknown
     }

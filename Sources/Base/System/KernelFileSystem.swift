@@ -43,12 +43,12 @@ package struct KernelFileSystem: FileSystem {
     /// is found is certain; if none is found, there may still be one.
     package func writers(of location: DiskProbe.Location) -> DiskProbe.Holders {
         switch location.name.withCString({ cal_probe_entry_writers(location.descriptor, $0) }) {
-        case 0: return .nobody
-        case EAGAIN: return .somebody
+        case 0: return .free
+        case EAGAIN: return .held
         case EACCES:
             var status = cal_stat()
             let isKnown = location.name.withCString { cal_stat_entry(location.descriptor, $0, 0, &status) } == 0
-            return isKnown && WriterSearch.hasFound(FileIdentity(status).withoutBirth) ? .somebody : .unknown
+            return isKnown && WriterSearch.hasFound(FileIdentity(status).withoutBirth) ? .held : .unknown
         default: return .unknown
         }
     }
@@ -58,8 +58,8 @@ package struct KernelFileSystem: FileSystem {
     /// During that time, another process that requests its lock without waiting is refused.
     package func locks(of location: DiskProbe.Location) -> DiskProbe.Holders {
         switch location.name.withCString({ cal_probe_locks(location.descriptor, $0) }) {
-        case 0: .nobody
-        case EAGAIN: .somebody
+        case 0: .free
+        case EAGAIN: .held
         default: .unknown
         }
     }

@@ -59,8 +59,8 @@ private struct Excerpt {
             let lead = max(Self.lead, Self.width - after.count - 1)
             // An ellipsis in place of a single character would hide more than it saves.
             if before.count > lead + 1 { before = ["…"] + before.suffix(lead) }
-            let room = Self.width - before.count
-            if after.count > room { after = after.prefix(room - 1) + ["…"] }
+            let available = Self.width - before.count
+            if after.count > available { after = after.prefix(available - 1) + ["…"] }
             length = max(1, min(length, after.count))
         }
         caret = before.count

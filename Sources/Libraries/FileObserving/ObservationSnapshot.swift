@@ -21,8 +21,5 @@ public struct ObservationSnapshot: Sendable, Hashable, Codable {
     /// Each path once, directories before their contents.
     public var entries: [Entry]
 
-    /// The names in encoded snapshots.
-    private enum CodingKeys: String, CodingKey { case entries = "facts" }
-
     public init(entries: [Entry]) { self.entries = entries }
 }

@@ -98,7 +98,7 @@ extension Explanation {
         package var now = Timestamp(seconds: 0, nanoseconds: 0)
 
         package init(
-            path: DiskProbe.StatResult, writers: DiskProbe.Holders = .nobody, locks: DiskProbe.Holders = .nobody,
+            path: DiskProbe.StatResult, writers: DiskProbe.Holders = .free, locks: DiskProbe.Holders = .free,
             directory: @escaping @Sendable (PathBytes) -> DiskProbe.StatResult,
             root: @escaping @Sendable (PathBytes) -> DiskProbe.StatResult,
             polling: @escaping @Sendable (PathBytes) -> PollingReason?
@@ -178,11 +178,11 @@ extension Explanation {
     ) -> (ConditionAnswer, findings: [String]) {
         // A unit is evaluated with its own metadata, which is not read here.
         guard let condition = rule.condition, location.unit == nil else { return (.holds, []) }
-        var facts = ConditionInput(path: path, root: location.root, snapshot: nil, now: inspection.now)
-        if case .present(let snapshot) = inspection.path { facts.snapshot = snapshot }
-        let isThere = facts.snapshot != nil
-        let answer = condition.answer(&facts) { isThere ? inspection.content() : .unknown("the file does not exist") }
-        return (answer, answer == .holds ? condition.inspection(facts) : [])
+        var input = ConditionInput(path: path, root: location.root, snapshot: nil, now: inspection.now)
+        if case .present(let snapshot) = inspection.path { input.snapshot = snapshot }
+        let isThere = input.snapshot != nil
+        let answer = condition.answer(&input) { isThere ? inspection.content() : .unknown("the file does not exist") }
+        return (answer, answer == .holds ? condition.inspection(input) : [])
     }
 
     /// Returns the reason why a root of these rules is polled; nil if the kernel reports changes.
@@ -197,14 +197,14 @@ extension Explanation {
         guard case .present(let snapshot) = inspection.path, snapshot.type == .file else { return [] }
         var holds: [Hold] = []
         let waits = rule.settle.waitsForHolder(of: snapshot, at: inspection.now)
-        if rule.settle.writers == .wait, inspection.writers != .nobody {
-            if inspection.writers == .somebody, waits {
+        if rule.settle.writers == .wait, inspection.writers != .free {
+            if inspection.writers == .held, waits {
                 holds.append(.writer)
             } else if rule.settle.stable(isPolled: isPolled) == nil {
                 holds.append(.unknown)
             }
         }
-        if rule.settle.locks == .wait, waits, inspection.locks == .somebody { holds.append(.lock) }
+        if rule.settle.locks == .wait, waits, inspection.locks == .held { holds.append(.lock) }
         if rule.settle.partial == .wait, inspection.companion != nil { holds.append(.partial) }
         return holds
     }

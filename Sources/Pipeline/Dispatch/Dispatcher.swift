@@ -142,7 +142,7 @@ struct Dispatcher: ~Copyable {
             hasWork(state, reconciler), state.breaker?.mayBegin(running: count, at: time.now) ?? true
         else { return false }
         if isGathering, state.batch?.mayLease(at: time.now) == false { return false }
-        guard lanes.room(for: rule, at: time.now) > 0 else {
+        guard lanes.capacity(for: rule, at: time.now) > 0 else {
             if count == 0 { lanes.wait(rule.name, at: time.now) }
             return false
         }
@@ -197,7 +197,7 @@ struct Dispatcher: ~Copyable {
             guard !inputs.isEmpty else { continue }
             let rule = state.rule
             let isFree = inputs.flatMap(\.paths).allSatisfy { uses.allows($0, rule.sharesFile) }
-            if isFree, !pauses.hold(rule.name), lanes.room(for: rule, at: now) > 0 {
+            if isFree, !pauses.hold(rule.name), lanes.capacity(for: rule, at: now) > 0 {
                 prepare(inputs, state, at: now)
             } else {
                 givenUp.queue(group)

@@ -99,7 +99,7 @@ package struct Lanes {
     package func count(of rule: String) -> Int { perRule[rule, default: 0] }
 
     /// Returns the number of further attempts that the rule may start.
-    package func room(for rule: Rule, at now: ContinuousClock.Instant) -> Int {
+    package func capacity(for rule: Rule, at now: ContinuousClock.Instant) -> Int {
         let slots = slots[kind(of: rule.name)]
         let isGranted = slots.free == 0 && slots.hasExtra && isOverdue(rule.name, now)
         let hasOwn = isGranted || slots.vacant.contains(rule.name)

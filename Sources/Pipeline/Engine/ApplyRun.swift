@@ -21,7 +21,7 @@ package final class ApplyRun: Sendable {
         /// The files with unfinished jobs.
         package var open: Set<PathBytes>
         /// The reason why the last changes are not stored.
-        package var fault: StorageError?
+        package var error: StorageError?
     }
 
     /// Creates a run for one rule.
@@ -69,7 +69,7 @@ package final class ApplyRun: Sendable {
                 || loop.isIdle && loop.open(requests).isEmpty
             if !isOver { engine.mailbox.wait(until: loop.nextWake) }
         }
-        let summary = Summary(open: loop.open(requests), fault: loop.run.storeFault)
+        let summary = Summary(open: loop.open(requests), error: loop.run.storeError)
         _ = loop.end()
         return summary
     }
@@ -98,6 +98,6 @@ extension Engine {
         var loop = EngineLoop(unwatched: engine)
         loop.carryOut(command)
         loop.persist()
-        return loop.run.storeFault
+        return loop.run.storeError
     }
 }

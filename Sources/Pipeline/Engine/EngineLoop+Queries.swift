@@ -31,7 +31,7 @@ extension EngineLoop {
     }
 
     /// Whether nothing runs, and nothing remains to be stored.
-    var isIdle: Bool { dispatcher.runningCount == 0 && run.storeFault == nil }
+    var isIdle: Bool { dispatcher.runningCount == 0 && run.storeError == nil }
 
     /// Returns the files with unfinished jobs.
     func open(_ requests: [JobRequest]) -> Set<PathBytes> {

@@ -167,7 +167,7 @@ package struct EngineLoop: ~Copyable {
         }
         reconciler.receive(batch.excluding(run.ignored), at: now)
         for hint in batch.hints { reconciler.wake(ReadyGate.gate(hint.path)) }
-        for report in batch.reports where run.fault == nil { take(report) }
+        for report in batch.reports where run.error == nil { take(report) }
     }
 
     private mutating func take(_ watching: WatchReport) {
@@ -182,7 +182,7 @@ package struct EngineLoop: ~Copyable {
         case .failure(let error)
         where !run.isReady && run.reloads == 0 && dispatcher.jobs.rules.ruleset.roots.contains(error.path):
             // A rule that cannot be watched from the start would never run and never report it.
-            run.fault = error
+            run.error = error
             run.phase = .draining
         default: engine.report(.watching(watching))
         }
@@ -265,7 +265,7 @@ package struct EngineLoop: ~Copyable {
             state.frozen.advance(to: now)
             dispatcher.closeBatch(state, reconciler)
         }
-        guard run.phase != .ending, run.storeFault == nil, dispatcher.hasWork(reconciler) else { return }
+        guard run.phase != .ending, run.storeError == nil, dispatcher.hasWork(reconciler) else { return }
         drain()
         // No batch waits for more files if none are expected.
         let isLast = engine.options.isOnce && run.isReady && reconciler.isSettled
@@ -290,11 +290,11 @@ package struct EngineLoop: ~Copyable {
         dispatcher.jobs.collect(&reconciler)
         guard !isPausing else { return }
         let changes = dispatcher.jobs.changes(of: reconciler)
-        if let fault = engine.store.commit(changes, at: ClockPair(engine.host.clock.time(), now)) {
-            if run.storeFault != fault { engine.report(.journal(fault)) }
-            run.storeFault = fault
+        if let error = engine.store.commit(changes, at: ClockPair(engine.host.clock.time(), now)) {
+            if run.storeError != error { engine.report(.journal(error)) }
+            run.storeError = error
             run.storeRetry = now + RunState.storePause
-            if !fault.mayPass { enter(.ending) }
+            if !error.mayPass { enter(.ending) }
             return
         }
         reconciler.markCommitted()
@@ -302,9 +302,9 @@ package struct EngineLoop: ~Copyable {
         dispatcher.jobs.markCommitted()
         restoreReturned()
         run.storeRetry = nil
-        if run.storeFault != nil {
+        if run.storeError != nil {
             engine.report(.journal(nil))
-            run.storeFault = nil
+            run.storeError = nil
             // Nothing was leased in this turn, and paths that have long been due cause no wake-up.
             run.storeRetry = now
         }
@@ -336,7 +336,7 @@ package struct EngineLoop: ~Copyable {
             guard engine.options.isOnce, run.isReady, reconciler.isSettled, running == 0 else { return false }
             return dispatcher.jobs.rules.allSatisfy { isHandled($0) }
         case .draining:
-            return running == 0 && (run.storeRetry == nil && !dispatcher.hasGivenUp || run.storeFault != nil)
+            return running == 0 && (run.storeRetry == nil && !dispatcher.hasGivenUp || run.storeError != nil)
         case .ending: return running == 0 || run.limit.map { $0 <= now } ?? false
         }
     }
@@ -367,7 +367,7 @@ package struct EngineLoop: ~Copyable {
         let counts = counts
         return EngineSummary(
             succeeded: counts.succeeded, skipped: counts.skipped, failed: counts.failed, unfinished: counts.open,
-            unsettled: reconciler.unsettled(and: late), due: due, isForced: run.isForced, fault: run.fault,
-            journalFault: run.storeFault)
+            unsettled: reconciler.unsettled(and: late), due: due, isForced: run.isForced, error: run.error,
+            journalError: run.storeError)
     }
 }

@@ -108,7 +108,7 @@ package struct EngineSummary: Sendable {
     /// Whether everything was stopped immediately.
     package var isForced: Bool
     /// The reason why the engine could not continue.
-    package var fault: WatchError?
+    package var error: WatchError?
     /// The reason why the journal could not store the last changes.
-    package var journalFault: StorageError?
+    package var journalError: StorageError?
 }

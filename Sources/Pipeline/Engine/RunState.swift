@@ -32,9 +32,9 @@ struct RunState {
     var isForced = false
     /// The time at which the phase ends by itself.
     var limit: ContinuousClock.Instant?
-    var fault: WatchError?
+    var error: WatchError?
     /// The reason why the store cannot be written, and the time of the next attempt.
-    var storeFault: StorageError?
+    var storeError: StorageError?
     var storeRetry: ContinuousClock.Instant?
     /// The time of the next report ``EngineReport/alive``.
     var nextSign: ContinuousClock.Instant?

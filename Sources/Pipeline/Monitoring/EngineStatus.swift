@@ -108,7 +108,7 @@ package struct EngineStatus: Sendable {
     /// The latest failed jobs, the newest first.
     package var failures: [EndedJob] = []
     /// The error that currently prevents the journal from storing anything.
-    package var journalFault: StorageError?
+    package var journalError: StorageError?
     /// The number of overflows of the kernel queue.
     package var overflows = 0
     package var rescan: Rescan?

@@ -178,7 +178,7 @@ package final class Monitor: Sendable {
         case .batch(let attempts): record(attempts)
         case .slowed(let rule, _, _, let message): state.withLock { $0.status.slowed[rule] = message }
         case .recovered(let rule): state.withLock { $0.status.slowed[rule] = nil }
-        case .journal(let fault): state.withLock { $0.status.journalFault = fault }
+        case .journal(let error): state.withLock { $0.status.journalError = error }
         case .watching(.overflow):
             state.withLock { $0.status.overflows += 1 }
             metrics?.recordOverflow()

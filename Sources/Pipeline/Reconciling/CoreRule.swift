@@ -25,7 +25,7 @@ package enum CoreRule: String, Sendable, CaseIterable {
     /// All hints are received before an event is computed.
     case readFirst = "read-first"
     /// A path that has changed since it settled is not leased.
-    case settledFacts = "settled-facts"
+    case settledMetadata = "settled-metadata"
     /// A job whose finished step has removed the input is never superseded.
     case steps
     /// An interrupted step that may have removed the input runs again.
@@ -47,7 +47,7 @@ package enum CoreRule: String, Sendable, CaseIterable {
     /// An undo supersedes the retry of its path.
     case ownLane = "own-lane"
     /// Events since the first attempt count for finished steps.
-    case keptSteps = "kept-steps"
+    case retainedSteps = "retained-steps"
     /// After a restart, the state that a remote job has read is unknown.
     case sent
 }

@@ -15,7 +15,7 @@ struct DirtyPaths: ~Copyable {
         var signs: Hint.Signs
         var origin: EventOrigin
         /// The last inspection, if it could not decide.
-        var sample: Box<SettledProbe.Sample>?
+        var sample: Box<SettledCheck.Sample>?
         /// The number of the listing that waits for the path to be inspected.
         var scan: UInt32?
         /// Whether its arrival was reported since it started to settle.
@@ -146,11 +146,11 @@ struct DirtyPaths: ~Copyable {
     mutating func inspect(
         _ key: Key, _ entry: Entry, _ scan: UInt32?, in files: VisibleFiles, on host: Host,
         at now: ContinuousClock.Instant
-    ) -> SettledProbe.Verdict {
+    ) -> SettledCheck.Verdict {
         if let scan { scans.end(scan) }
         if !heldKeys.isEmpty { heldKeys[key] = nil }
         do throws(SystemError) {
-            return SettledProbe.check(
+            return SettledCheck.check(
                 try files.paths.location(of: key.path), in: files.fileSystem, at: host.clock.time(),
                 policy: policies[key.policy], isPolled: entry.note.signs.contains(.polled) || files.isPolled(key.path),
                 sample: entry.note.sample?.value, round: entry.rounds, waited: now - entry.since)

@@ -46,7 +46,7 @@ extension Reconciler {
             guard views[view].row(hint.path) == LedgerRow(), views[view].offer(at: hint.path) == nil,
                 let snapshot = views[view].present(hint.path)
             else { continue }
-            let isUnfinished = isRecent(snapshot) && shared.files.paths.writers(of: hint.path) == .somebody
+            let isUnfinished = isRecent(snapshot) && shared.files.paths.writers(of: hint.path) == .held
             if isUnfinished || dirty.contains(view) || hint.origin == .live {
                 views[view].markDirty(hint.path, hint.signs, .live, at: now)
             } else if views[view].view.initialScan.reports(snapshot, at: hint.path) {
@@ -70,7 +70,7 @@ extension Reconciler {
         else { return false }
         let quiet = max(policy.quiet(isPolled: false), .seconds(1))
         guard snapshot.changed < shared.host.clock.time().advanced(by: .zero - quiet) else { return false }
-        return snapshot.type != .file || policy.writers != .wait || shared.files.paths.writers(of: path) == .nobody
+        return snapshot.type != .file || policy.writers != .wait || shared.files.paths.writers(of: path) == .free
     }
 
     /// Whether a file has changed so recently that a process may be about to write more of it.

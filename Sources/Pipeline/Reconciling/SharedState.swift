@@ -50,7 +50,7 @@ package final class SharedState {
     func applies(_ rule: CoreRule) -> Bool { rule != omitted }
 
     /// Whether the events at the paths of an offer are recorded for its outcome.
-    func keepsRecord(_ offer: Offer) -> Bool { offer.isRunning || offer.steps > 0 && applies(.keptSteps) }
+    func keepsRecord(_ offer: Offer) -> Bool { offer.isRunning || offer.steps > 0 && applies(.retainedSteps) }
 
     /// Makes a path settle by each of the policies.
     ///

@@ -115,7 +115,7 @@ extension ViewReconciler {
         if old != nil, root(of: path) == nil { return true }
         guard let settled = due[path]?.settled else { return false }
         let isAsSettled = settled == stamp(path, judgement)
-        guard isAsSettled || !shared.applies(.settledFacts) else {
+        guard isAsSettled || !shared.applies(.settledMetadata) else {
             resettle(path)
             return false
         }
@@ -168,7 +168,7 @@ extension ViewReconciler {
         }
         for path in offer.paths { removeDue(path) }
         offer.state = .leased
-        if offer.steps == 0 || !shared.applies(.keptSteps) {
+        if offer.steps == 0 || !shared.applies(.retainedSteps) {
             offer.wasNamed = false
             offer.missedHints = false
             offer.changed = present(offer.path)?.changed

@@ -163,7 +163,7 @@ extension ViewReconciler {
                 offer.isInterrupted = true
                 offer.left = inspect(offer.path)
             }
-            let isRetained = offer.steps > 0 && shared.applies(.keptSteps) || offer.isSent && shared.applies(.sent)
+            let isRetained = offer.steps > 0 && shared.applies(.retainedSteps) || offer.isSent && shared.applies(.sent)
             if isRetained || offer.isGivenUp { offer.missedHints = true }
             offer.trustBefore = [:]
             shared.number = max(shared.number, offer.number)

@@ -58,7 +58,7 @@ extension FileSystem {
         case .unreadable(let errno): return .unreadable(errno: errno)
         }
         var fingerprint = TreeFingerprint()
-        var facts = TreeMetadata(fingerprint: [], changed: top.changed)
+        var metadata = TreeMetadata(fingerprint: [], changed: top.changed)
         var directories = [PathBytes(".")]
         while let current = directories.popLast() {
             let directory: OpenFile
@@ -69,7 +69,7 @@ extension FileSystem {
             } catch {
                 if error.errno == ENOENT || error.errno == ENOTDIR || error.errno == ELOOP { return .busy }
                 if current == "." { return .unreadable(errno: error.errno) }
-                facts.isUncertain = true
+                metadata.isUncertain = true
                 continue
             }
             for name in names {
@@ -79,24 +79,24 @@ extension FileSystem {
                 case .present(let snapshot): entry = snapshot
                 case .absent: return .busy
                 case .unreadable:
-                    facts.isUncertain = true
+                    metadata.isUncertain = true
                     continue
                 }
                 let path = current.appending(name.bytes)
                 fingerprint.add(path, entry)
-                facts.entries += 1
-                facts.changed = max(facts.changed, entry.changed)
+                metadata.entries += 1
+                metadata.changed = max(metadata.changed, entry.changed)
                 if entry.type == .directory { directories.append(path) }
                 guard askingWriters, entry.type == .file else { continue }
                 switch writers(of: item) {
-                case .nobody: break
-                case .somebody: return .busy
-                case .unknown: facts.isUncertain = true
+                case .free: break
+                case .held: return .busy
+                case .unknown: metadata.isUncertain = true
                 }
             }
         }
-        facts.fingerprint = fingerprint.bytes
-        return .resting(facts)
+        metadata.fingerprint = fingerprint.bytes
+        return .resting(metadata)
     }
 
     /// Opens a directory, which must not be a symbolic link.

@@ -74,7 +74,7 @@ struct BinaryText: JSONForm {
     }
 }
 
-// The string in the column `facts` of a job. Members that are nil, false or empty are omitted.
+// The string in the column `event_json` of a job. Members that are nil, false or empty are omitted.
 extension FileEvent: JSONRecord {
     package static var blank: FileEvent {
         FileEvent(kind: .created, path: "", root: "", snapshot: .unseen, time: Snapshot.unseen.modified)

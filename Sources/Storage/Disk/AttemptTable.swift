@@ -77,7 +77,7 @@ final class AttemptTable {
     static func selectChanges(in database: Database) throws -> SQLStatement {
         try SQLStatement(
             """
-            SELECT number, started, facts, changes, attempts.undone, rule FROM attempts JOIN jobs ON jobs.id = attempts.job
+            SELECT number, started, event_json, changes, attempts.undone, rule FROM attempts JOIN jobs ON jobs.id = attempts.job
             WHERE job = ? AND changes IS NOT NULL ORDER BY started DESC, number DESC
             """, in: database)
     }

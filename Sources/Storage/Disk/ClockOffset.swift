@@ -14,9 +14,9 @@ struct ClockOffset {
     ///
     /// After a boot only the time of the last commit is known: the current time is not earlier, unless the clock was
     /// set back.
-    init(_ facts: [String: Int64], lastCommit: Int64, _ clocks: ClockPair) {
+    init(_ values: [String: Int64], lastCommit: Int64, _ clocks: ClockPair) {
         boot = Self.currentBoot
-        if let value = facts["clock_offset"], facts["boot"] == boot {
+        if let value = values["clock_offset"], values["boot"] == boot {
             self.value = value
         } else {
             value = Self.value(of: clocks) &+ max(0, lastCommit &- clocks.wall)

@@ -73,7 +73,7 @@ final class HistoryPruning {
 
     /// The log of a batch counts for the job with which it is stored.
     private static let jobBytes = """
-        length(CAST(facts AS BLOB))
+        length(CAST(event_json AS BLOB))
             + (SELECT coalesce(sum(length(CAST(message AS BLOB)) + coalesce(length(CAST(request AS BLOB)), 0)
                 + coalesce(length(CAST(changes AS BLOB)), 0)), 0) FROM attempts WHERE job = jobs.id)
             + (SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM logs WHERE job = jobs.id)

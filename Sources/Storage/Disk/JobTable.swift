@@ -27,14 +27,14 @@ final class JobTable {
         upsert = try SQLStatement(
             """
             INSERT INTO jobs (id, state, attempt, is_interrupted, due, ended, previous, steps, progress, message, code,
-                outputs, position, rule, path, event, facts, created)
+                outputs, position, rule, path, event, event_json, created)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (id) DO UPDATE SET
                 state = excluded.state, attempt = excluded.attempt, is_interrupted = excluded.is_interrupted,
                 due = excluded.due, ended = excluded.ended, previous = excluded.previous, steps = excluded.steps,
                 progress = excluded.progress, message = excluded.message, code = excluded.code,
                 outputs = excluded.outputs, position = excluded.position, rule = excluded.rule, path = excluded.path,
-                event = excluded.event, facts = excluded.facts, undone = NULL
+                event = excluded.event, event_json = excluded.event_json, undone = NULL
             """, in: database)
         update = try SQLStatement(
             """
@@ -43,7 +43,7 @@ final class JobTable {
             """, in: database)
         delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
         let select = """
-            SELECT id, rule, facts, state, attempt, is_interrupted, position, due, previous, steps, message, code,
+            SELECT id, rule, event_json, state, attempt, is_interrupted, position, due, previous, steps, message, code,
             progress FROM jobs WHERE
             """
         open = try SQLStatement("\(select) state IN ('pending', 'running')", in: database)
@@ -52,7 +52,7 @@ final class JobTable {
         byID = try SQLStatement("\(select) id = ?", in: database)
         refused = try SQLStatement(
             """
-            SELECT id, facts, message FROM jobs
+            SELECT id, event_json, message FROM jobs
             WHERE rule = ? AND path = ? AND code = 'ready' AND state IN ('failed', 'skipped') ORDER BY id DESC
             """, in: database)
         bury = try SQLStatement(
@@ -170,17 +170,17 @@ final class JobTable {
     /// Replaces the devices in the events of all jobs that may run again, within a transaction.
     func map(_ devices: [Int64: Int64], in database: Database) throws {
         guard !devices.isEmpty else { return }
-        let update = try SQLStatement("UPDATE jobs SET facts = ?2, progress = ?3 WHERE id = ?1", in: database)
+        let update = try SQLStatement("UPDATE jobs SET event_json = ?2, progress = ?3 WHERE id = ?1", in: database)
         for condition in ["state IN ('pending', 'running')", "state = 'failed'"] {
-            let select = try SQLStatement("SELECT id, facts, progress FROM jobs WHERE \(condition)", in: database)
-            let changed = try select.rows { row -> (id: String, facts: [UInt8], progress: [UInt8]?)? in
+            let select = try SQLStatement("SELECT id, event_json, progress FROM jobs WHERE \(condition)", in: database)
+            let changed = try select.rows { row -> (id: String, event: [UInt8], progress: [UInt8]?)? in
                 guard var event = FileEvent(record: row.blob(1)) else { return nil }
                 var offer = row.optionalBlob(2).flatMap { Offer(record: $0) }
                 let isLeftMapped = offer?.left?.identity.map(devices) ?? false
                 guard event.map(devices) || isLeftMapped else { return nil }
                 return (row.text(0), event.record, offer?.record ?? row.optionalBlob(2))
             }
-            for row in changed { try update.run { $0.bind(row.id).bind(utf8: row.facts).bind(utf8: row.progress) } }
+            for row in changed { try update.run { $0.bind(row.id).bind(utf8: row.event).bind(utf8: row.progress) } }
         }
     }
 

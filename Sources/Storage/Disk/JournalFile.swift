@@ -236,7 +236,7 @@ enum JournalFile {
         }
         let pages = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
         let size = try pages * (Int.fetchOne(database, sql: "PRAGMA page_size") ?? 0)
-        let wasClean = try Bool.fetchOne(database, sql: "SELECT value FROM facts WHERE name = 'is_clean'") ?? false
+        let wasClean = try Bool.fetchOne(database, sql: "SELECT value FROM state WHERE name = 'is_clean'") ?? false
         guard size <= (wasClean ? smallSize : checkedSize) else { return }
         let found = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") ?? ""
         guard found == "ok" else {

@@ -23,7 +23,7 @@ extension StoreState {
             return failure
         }
         do {
-            try writeMakingRoom(changes, clocks)
+            try writeFreeingSpace(changes, clocks)
             return nil
         } catch {
             let failure = StorageError(error, at: path)
@@ -44,11 +44,11 @@ extension StoreState {
 
     private var hasChanges: Bool {
         rules.isChanged || mounts.hasChanges || pauses != committed.pauses
-            || isStopping && committed.facts["is_clean"] != 1
+            || isStopping && committed.values["is_clean"] != 1
     }
 
     /// Writes the changes; if the disk is full, moves the log into the file and tries again.
-    func writeMakingRoom(_ changes: TurnChanges, _ clocks: ClockPair) throws {
+    func writeFreeingSpace(_ changes: TurnChanges, _ clocks: ClockPair) throws {
         do {
             try write(changes, clocks)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
@@ -59,7 +59,7 @@ extension StoreState {
 
     private func write(_ changes: TurnChanges, _ clocks: ClockPair) throws {
         let offset = committed.clockOffset.isStale(at: clocks) ? ClockOffset(clocks) : committed.clockOffset
-        let facts = facts(offset, changes, clocks)
+        let values = values(offset, changes, clocks)
         var ended: [JobID] = []
         try access { database in
             try tables.transaction.run {
@@ -72,13 +72,13 @@ extension StoreState {
                     try mounts.write(database, run: start.run)
                 }
                 if pauses != committed.pauses { try pauses.write(database) }
-                for (name, value) in facts where value != committed.facts[name] {
-                    try tables.fact.run { $0.bind(name).bind(value) }
+                for (name, value) in values where value != committed.values[name] {
+                    try tables.stateValue.run { $0.bind(name).bind(value) }
                 }
                 try writeLedger(changes)
                 ended = try writeJobs(changes, clocks)
             }
-            committed = Committed(facts: facts, clockOffset: offset, pauses: pauses)
+            committed = Committed(values: values, clockOffset: offset, pauses: pauses)
             tables.ledger.devices = [:]
             rules.markCommitted()
             mounts.markCommitted()
@@ -87,19 +87,19 @@ extension StoreState {
         }
     }
 
-    /// Returns the facts to store; those that rarely matter are not written in each commit, since that would write a
-    /// page.
-    private func facts(_ offset: ClockOffset, _ changes: TurnChanges, _ clocks: ClockPair) -> [String: Int64] {
-        var facts = committed.facts
-        facts["run"] = start.run
-        facts["clock_offset"] = offset.value
-        facts["boot"] = offset.boot
-        facts["is_clean"] = isStopping ? 1 : 0
-        let last = facts["kept"] ?? 0
-        if isWatching, isStopping || abs(clocks.wall - last) >= 1_000_000_000 { facts["kept"] = clocks.wall }
+    /// Returns the values of the table `state` to store; those that rarely matter are not written in each commit, since
+    /// that would write a page.
+    private func values(_ offset: ClockOffset, _ changes: TurnChanges, _ clocks: ClockPair) -> [String: Int64] {
+        var values = committed.values
+        values["run"] = start.run
+        values["clock_offset"] = offset.value
+        values["boot"] = offset.boot
+        values["is_clean"] = isStopping ? 1 : 0
+        let last = values["last_commit"] ?? 0
+        if isWatching, isStopping || abs(clocks.wall - last) >= 1_000_000_000 { values["last_commit"] = clocks.wall }
         let number = changes.jobs.values.reduce(0) { max($0, $1.number) }
-        if number > self.number { facts["number"] = Int64(bitPattern: number + 1_000) }
-        return facts
+        if number > self.number { values["number"] = Int64(bitPattern: number + 1_000) }
+        return values
     }
 
     private func writeLedger(_ changes: TurnChanges) throws {

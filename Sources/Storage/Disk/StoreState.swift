@@ -11,7 +11,7 @@ struct StoreTables {
     let jobs: JobTable
     let attempts: AttemptTable
     let history: HistoryPruning
-    let fact: SQLStatement
+    let stateValue: SQLStatement
     let reading: ReadTransaction
     let transaction: WriteTransaction
 
@@ -21,7 +21,7 @@ struct StoreTables {
         jobs = try JobTable(database)
         attempts = try AttemptTable(database)
         history = try HistoryPruning(database, retention)
-        fact = try SQLStatement("INSERT OR REPLACE INTO facts VALUES (?, ?)", in: database)
+        stateValue = try SQLStatement("INSERT OR REPLACE INTO state VALUES (?, ?)", in: database)
         reading = try ReadTransaction(database, errors)
         transaction = try WriteTransaction(database)
     }
@@ -33,8 +33,8 @@ struct StoreTables {
 final class StoreState {
     /// The part of the state in memory that the last commit stored.
     struct Committed {
-        /// The table `facts`.
-        var facts: [String: Int64]
+        /// The table `state`.
+        var values: [String: Int64]
         /// The difference of the clocks when due times were written.
         var clockOffset: ClockOffset
         var pauses: Pauses
@@ -89,21 +89,21 @@ final class StoreState {
         let errors = ReadErrors()
         self.errors = errors
         (tables, rules, mounts, pauses, start, committed) = try connection.writeWithoutTransaction { database in
-            let rows = try SQLStatement("SELECT name, value FROM facts", in: database).rows {
+            let rows = try SQLStatement("SELECT name, value FROM state", in: database).rows {
                 ($0.text(0), $0.integer(1))
             }
-            let facts = Dictionary(rows) { $1 }
-            let start = Start(run: (facts["run"] ?? 0) + 1, lastCommit: facts["kept"])
+            let values = Dictionary(rows) { $1 }
+            let start = Start(run: (values["run"] ?? 0) + 1, lastCommit: values["last_commit"])
             let pauses = try Pauses(database)
-            let offset = ClockOffset(facts, lastCommit: start.lastCommit ?? clocks.wall, clocks)
+            let offset = ClockOffset(values, lastCommit: start.lastCommit ?? clocks.wall, clocks)
             return try (
                 StoreTables(database, run: start.run, retention, errors), StoredRules(database),
-                StoredMounts(database), pauses, start, Committed(facts: facts, clockOffset: offset, pauses: pauses)
+                StoredMounts(database), pauses, start, Committed(values: values, clockOffset: offset, pauses: pauses)
             )
         }
         checkpoint = lock == nil ? nil : connection.writeWithoutTransaction { LogCheckpoint($0, of: path) }
         try checkJobs(clocks)
-        try writeMakingRoom(TurnChanges(), clocks)
+        try writeFreeingSpace(TurnChanges(), clocks)
         setTimeout(Self.turnTimeout)
     }
 
@@ -141,7 +141,7 @@ final class StoreState {
     }
 
     /// A number that is not exceeded by any job.
-    var number: UInt64 { UInt64(bitPattern: committed.facts["number"] ?? 0) }
+    var number: UInt64 { UInt64(bitPattern: committed.values["number"] ?? 0) }
 
     // MARK: Rules and mount points
 

@@ -8,11 +8,11 @@ struct DiskProbeTests {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")
-            #expect(Deadline.wait { KernelFileSystem().writers(of: path) == .nobody })
+            #expect(Deadline.wait { KernelFileSystem().writers(of: path) == .free })
             let writer = path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
-            #expect(KernelFileSystem().writers(of: path) == .somebody)
+            #expect(KernelFileSystem().writers(of: path) == .held)
             close(writer)
-            #expect(Deadline.wait { KernelFileSystem().writers(of: path) == .nobody })
+            #expect(Deadline.wait { KernelFileSystem().writers(of: path) == .free })
         }
     }
 
@@ -23,9 +23,9 @@ struct DiskProbeTests {
             let writer = path.withCString { open($0, O_RDWR | O_CLOEXEC) }
             let mapping = mmap(nil, 4, PROT_READ | PROT_WRITE, MAP_SHARED, writer, 0)
             close(writer)
-            #expect(KernelFileSystem().writers(of: path) == .somebody)
+            #expect(KernelFileSystem().writers(of: path) == .held)
             munmap(mapping, 4)
-            #expect(Deadline.wait { KernelFileSystem().writers(of: path) == .nobody })
+            #expect(Deadline.wait { KernelFileSystem().writers(of: path) == .free })
         }
     }
 
@@ -35,7 +35,7 @@ struct DiskProbeTests {
             TestFile.write(path, "x")
             let reader = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
             defer { close(reader) }
-            #expect(Deadline.wait { KernelFileSystem().writers(of: path) == .nobody })
+            #expect(Deadline.wait { KernelFileSystem().writers(of: path) == .free })
         }
     }
 
@@ -50,10 +50,10 @@ struct DiskProbeTests {
             let isRoot = geteuid() == 0
             if isRoot { precondition(setuid(65_534) == 0) }
             let writer = path.withCString { open($0, O_RDWR | O_CLOEXEC) }
-            precondition(KernelFileSystem().writers(of: path) == .somebody)
+            precondition(KernelFileSystem().writers(of: path) == .held)
             close(writer)
             // The answer is cached for a short time.
-            let answer: DiskProbe.Holders = isRoot ? .unknown : .nobody
+            let answer: DiskProbe.Holders = isRoot ? .unknown : .free
             precondition(Deadline.wait { KernelFileSystem().writers(of: path) == answer })
             _ = path.withCString { unlink($0) }
         }
@@ -79,15 +79,15 @@ struct DiskProbeTests {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")
-            #expect(Deadline.wait { KernelFileSystem().locks(of: DiskProbe.Location(path)) == .nobody })
+            #expect(Deadline.wait { KernelFileSystem().locks(of: DiskProbe.Location(path)) == .free })
             let holder = path.withCString { open($0, O_RDWR | O_CLOEXEC) }
             defer { close(holder) }
             #expect(flock(holder, LOCK_SH) == 0)
-            #expect(Deadline.wait { KernelFileSystem().locks(of: DiskProbe.Location(path)) == .nobody })
+            #expect(Deadline.wait { KernelFileSystem().locks(of: DiskProbe.Location(path)) == .free })
             #expect(flock(holder, LOCK_EX) == 0)
-            #expect(KernelFileSystem().locks(of: DiskProbe.Location(path)) == .somebody)
+            #expect(KernelFileSystem().locks(of: DiskProbe.Location(path)) == .held)
             #expect(flock(holder, LOCK_UN) == 0)
-            #expect(Deadline.wait { KernelFileSystem().locks(of: DiskProbe.Location(path)) == .nobody })
+            #expect(Deadline.wait { KernelFileSystem().locks(of: DiskProbe.Location(path)) == .free })
         }
     }
 
@@ -100,7 +100,7 @@ struct DiskProbeTests {
             var lock = Glibc.flock(
                 l_type: Int16(F_WRLCK), l_whence: Int16(SEEK_SET), l_start: 1 << 40, l_len: 1, l_pid: 0)
             #expect(fcntl(holder, F_SETLK, &lock) == 0)
-            #expect(KernelFileSystem().locks(of: DiskProbe.Location(path)) == .somebody)
+            #expect(KernelFileSystem().locks(of: DiskProbe.Location(path)) == .held)
         }
     }
 

@@ -105,7 +105,7 @@ struct WatchedPathsTests {
                     default: missed += 1
                     }
                     files.forget()
-                    #expect(files.writers(of: path) != .somebody)
+                    #expect(files.writers(of: path) != .held)
                     files.forget()
                     if let names = try? files.names(in: path.parent) { #expect(names == ["a"]) }
                     let opened = DiskProbe.openForReading(path, below: root)

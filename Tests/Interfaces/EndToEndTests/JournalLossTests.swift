@@ -57,7 +57,7 @@ struct JournalLossTests {
         try withTempTree { tree in
             let file = try JournalFile(tree.path("state/journal.db"))
             var broken = SampleJob(0, .pending, "/in/a")
-            broken.facts = "{"
+            broken.eventJSON = "{"
             try file.add([broken, SampleJob(60, .failed, "/in/b")])
             try file.close()
             let program = JournalFileTests.start(tree)

@@ -10,7 +10,7 @@ struct ShowCommandTests {
     private static let job: SampleJob = {
         var job = SampleJob(60, .failed, PathBytes(Array("/srv/\u{1B}[31m\n".utf8) + [0xE9]), rule: "letters")
         job.event = "moved"
-        job.facts = """
+        job.eventJSON = """
             {"event":"moved","path":{"base64":"L3Nydi8="},"root":"/srv","from":"/srv/old\\nname",
             "snapshot":\(snapshot(size: 120)),"before":\(snapshot(size: 1)),"changed":["extended","xattr:user.a"],
             "replaced":true,"by_move":true,"origin":"rescan","time":[1795170299,500000000],"later":{"is":"unknown"}}
@@ -113,7 +113,7 @@ struct ShowCommandTests {
 
     @Test func `a job without metadata or attempts is shown too`() throws {
         var job = SampleJob(0, .pending, "/in/a")
-        job.facts = "no JSON"
+        job.eventJSON = "no JSON"
         try with([job]) { tree in
             let (status, output, _) = JournalCommand.run(tree, ["show", job.id])
             #expect(status == 0)

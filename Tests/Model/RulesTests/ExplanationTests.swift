@@ -10,8 +10,8 @@ struct ExplanationTests {
     /// A disk on which only the named paths differ; every other path is an empty directory.
     struct Disk: Sendable {
         var path = DiskProbe.StatResult.present(.sample())
-        var writers = DiskProbe.Holders.nobody
-        var locks = DiskProbe.Holders.nobody
+        var writers = DiskProbe.Holders.free
+        var locks = DiskProbe.Holders.free
         var directories: [PathBytes: DiskProbe.StatResult] = [:]
         var polled: [PathBytes: PollingReason] = [:]
 
@@ -102,13 +102,13 @@ struct ExplanationTests {
         func holds(_ disk: Disk, _ change: (inout Rule) -> Void = { _ in }) throws -> [Explanation.Hold] {
             Explanation(try Self.rule(change), isEnabled: true, path: "/in/a", inspection: disk.inspection).holds
         }
-        let busy = Disk(writers: .somebody, locks: .somebody)
+        let busy = Disk(writers: .held, locks: .held)
         #expect(try holds(Disk()) == [])
         #expect(try holds(busy) == [.writer])
         #expect(try holds(busy) { $0.settle.locks = .wait } == [.writer, .lock])
         #expect(try holds(busy) { $0.settle.writers = .ignore } == [])
         #expect(try holds(Disk(writers: .unknown)) == [.unknown])
         #expect(try holds(Disk(writers: .unknown)) { $0.settle.stable = StableRounds() } == [])
-        #expect(try holds(Disk(path: .absent, writers: .somebody)) == [])
+        #expect(try holds(Disk(path: .absent, writers: .held)) == [])
     }
 }

@@ -37,7 +37,7 @@ struct ApplyRunTests {
                 return Outcome(isFirst && invocation.job.event.path == paths[3] ? .retry : .succeeded)
             }
             let summary = run.run(Self.requests(paths))
-            #expect(summary.open.isEmpty && summary.fault == nil)
+            #expect(summary.open.isEmpty && summary.error == nil)
             #expect(attempts.value.count == 11)
             #expect(Set(attempts.value.filter { $0.state == .succeeded }.map(\.path)) == Set(paths))
         }

@@ -9,7 +9,7 @@ struct CircuitBreakerTests {
         /// The results of the attempts for files 1, 2, 3 …; `-` is none, `!` can't start, `=` fails for the
         /// previous file, `a` fails again.
         let results: String
-        /// The number of the sign that opens the breaker; nil for none.
+        /// The number of the result that opens the breaker; nil for none.
         let opens: Int?
         var failures = CircuitBreaker.limit
         var cannotStart = false

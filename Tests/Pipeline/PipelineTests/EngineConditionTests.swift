@@ -120,7 +120,7 @@ struct EngineConditionTests {
             let texts = Locked<[String]>([])
             let run = EngineRun([.sample("r", [tree.path("in/*")]).with { $0.condition = .regex(expression) }]) {
                 _, invocation in
-                let text = String(decoding: template.expanded(with: invocation.facts), as: UTF8.self)
+                let text = String(decoding: template.expanded(with: invocation.placeholders), as: UTF8.self)
                 texts.change { $0.append(text) }
                 return Outcome(.succeeded)
             }

@@ -242,7 +242,7 @@ struct EngineContentTests {
                     perform: { _, invocations in invocations.map { _ in Outcome(.succeeded) } },
                     log: .silent, report: { _ in })
                 do throws(StartError) {
-                    return try engine.run().fault
+                    return try engine.run().error
                 } catch {
                     return error
                 }

@@ -53,8 +53,8 @@ struct EngineFailureTests {
             #expect(run.calls.map(\.action) == ["one", "two", "two", "two", "first", "second"])
             let first = try #require(seen.value.first)
             #expect(first.job.previous == PreviousAttempt(attempt: 3, outcome: "retry", message: "no luck"))
-            #expect(first.job.attempt == 3 && first.facts.attempt == 3 && first.steps.isEmpty)
-            #expect(seen.value[1].facts.stepOutputs == [["/first"]])
+            #expect(first.job.attempt == 3 && first.placeholders.attempt == 3 && first.steps.isEmpty)
+            #expect(seen.value[1].placeholders.stepOutputs == [["/first"]])
             let last = try #require(run.attempts.last)
             #expect(last.state == .failed && last.outcome.ending == .retry && last.outcome.code == "luck")
             #expect(

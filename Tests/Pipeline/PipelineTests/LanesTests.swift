@@ -37,7 +37,7 @@ struct LanesTests {
                 for name in lanes.round(level, at: start + time) {
                     guard let rule = rules.first(where: { $0.name == name }), lanes.count(of: name) < rule.concurrency
                     else { continue }
-                    if lanes.room(for: rule, at: start + time) > 0 {
+                    if lanes.capacity(for: rule, at: start + time) > 0 {
                         run(&lanes, name, "\(name) \(time)", at: time)
                         started.append(name)
                     } else if lanes.count(of: name) == 0 {
@@ -53,17 +53,17 @@ struct LanesTests {
         let wide = Rule.sample("wide", ["/in/*"], concurrency: 9)
         let narrow = Rule.sample("narrow", ["/in/*"], concurrency: 1)
         var lanes = Lanes(limit: 3, rules: [wide, narrow])
-        #expect(lanes.room(for: wide, at: Self.start) == 3)
-        #expect(lanes.room(for: narrow, at: Self.start) == 1)
+        #expect(lanes.capacity(for: wide, at: Self.start) == 3)
+        #expect(lanes.capacity(for: narrow, at: Self.start) == 1)
         Self.run(&lanes, "narrow", "a")
-        #expect(lanes.room(for: narrow, at: Self.start) == 0)
-        #expect(lanes.room(for: wide, at: Self.start) == 2)
+        #expect(lanes.capacity(for: narrow, at: Self.start) == 0)
+        #expect(lanes.capacity(for: wide, at: Self.start) == 2)
         Self.run(&lanes, "wide", "b")
         Self.run(&lanes, "wide", "c")
-        #expect(lanes.room(for: wide, at: Self.start) == 0)
+        #expect(lanes.capacity(for: wide, at: Self.start) == 0)
         #expect(lanes.count == 3)
         Self.end(&lanes, "a", at: .seconds(1))
-        #expect(lanes.room(for: narrow, at: Self.start) == 1)
+        #expect(lanes.capacity(for: narrow, at: Self.start) == 1)
     }
 
     // MARK: Kinds
@@ -74,14 +74,14 @@ struct LanesTests {
         var lanes = Lanes(limit: 2, rules: brief + [program])
         Self.run(&lanes, "program", "1")
         Self.run(&lanes, "program", "2")
-        #expect(lanes.room(for: program, at: Self.start) == 0)
-        #expect(lanes.room(for: brief[0], at: Self.start) == 2)
+        #expect(lanes.capacity(for: program, at: Self.start) == 0)
+        #expect(lanes.capacity(for: brief[0], at: Self.start) == 2)
         Self.run(&lanes, "log", "3")
         Self.run(&lanes, "move", "4")
-        #expect(lanes.room(for: brief[0], at: Self.start) == 0)
+        #expect(lanes.capacity(for: brief[0], at: Self.start) == 0)
         Self.end(&lanes, "1", at: .seconds(1))
-        #expect(lanes.room(for: program, at: Self.start) == 1)
-        #expect(lanes.room(for: brief[0], at: Self.start) == 0)
+        #expect(lanes.capacity(for: program, at: Self.start) == 1)
+        #expect(lanes.capacity(for: brief[0], at: Self.start) == 0)
     }
 
     @Test(arguments: ["webhook", "a program", "a program of ready", "a program after a failure"])
@@ -276,7 +276,7 @@ struct LanesTests {
                 isProgress = false
                 for name in lanes.round(backlog.rules, at: now) {
                     let rule = try #require(rules.first { $0.name == name })
-                    guard lanes.room(for: rule, at: now) > 0 else {
+                    guard lanes.capacity(for: rule, at: now) > 0 else {
                         if lanes.count(of: name) == 0, backlog.hasDue(name) { lanes.wait(name, at: now) }
                         continue
                     }

@@ -12,13 +12,13 @@ import Testing
 struct CheckTests {
     private func check(
         _ path: PathBytes, _ policy: SettlePolicy, isPolled: Bool = false, waited: Duration = .zero
-    ) -> SettledProbe.Verdict {
-        SettledProbe.check(
+    ) -> SettledCheck.Verdict {
+        SettledCheck.check(
             DiskProbe.Location(path), in: .kernel, at: DiskProbe.now(), policy: policy, isPolled: isPolled,
             sample: nil, round: 0, waited: waited)
     }
 
-    private func isFinished(_ verdict: SettledProbe.Verdict, isForced: Bool = false) -> Bool {
+    private func isFinished(_ verdict: SettledCheck.Verdict, isForced: Bool = false) -> Bool {
         guard case .finished(_, isForced) = verdict else { return false }
         return true
     }

@@ -12,7 +12,7 @@ struct PartialFileTests {
     }
 
     private func isFinished(_ path: PathBytes, _ policy: SettlePolicy) -> Bool {
-        if case .finished = SettledProbe.check(
+        if case .finished = SettledCheck.check(
             DiskProbe.Location(path), in: .kernel, at: DiskProbe.now(), policy: policy, isPolled: false, sample: nil,
             round: 0, waited: .zero)
         {

@@ -13,7 +13,7 @@ struct TreeProbeTests {
         }
     }
 
-    @Test func `S34 a settled directory has a number of entries, a size and a fingerprint`() throws {
+    @Test func `S34 a settled directory has a number of entries and a fingerprint`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("a"), "123")
             TestFile.write(tree.path("b/c/d"), "45")

@@ -21,7 +21,7 @@ enum CoreCases {
             "drain", "new b, create a, start a, swap a b, run, swap a b, ok", gives: "created b, created a, modified a"),
         ScriptedCase(
             "read-first", "new a, rename a c, settle a, settle c, rename c b, lease a", gives: "created a, moved a>b"),
-        ScriptedCase("settled-facts", "create a, list, settle a, open a, lease a", gives: "created a") {
+        ScriptedCase("settled-metadata", "create a, list, settle a, open a, lease a", gives: "created a") {
             $0.isPolled = true
         },
         ScriptedCase("steps", "new a, fail, create a, settle a", gives: "take a, note a, take a, note a") {
@@ -47,7 +47,7 @@ enum CoreCases {
             gives: "created a, moved a>b, moved a>b, moved a>b, failed b, created a, modified b, modified a"),
         ScriptedCase("skipped", "create a, settle a, delete a", gives: "skipped a"),
         ScriptedCase(
-            "kept-steps", "new b, run, ok, create a, start a, swap a b, run, swap a b, ok, fail",
+            "retained-steps", "new b, run, ok, create a, start a, swap a b, run, swap a b, ok, fail",
             gives: "created b, note b, created a, note a, modified a, note a"
         ) { $0.steps = [.read, .note] },
         ScriptedCase(

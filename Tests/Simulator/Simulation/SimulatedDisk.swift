@@ -73,7 +73,7 @@ extension World: FileSystem {
         state.withLock { state in
             state.inspect()
             guard let node = try? state.node(location), state.nodes[node].type == .file else { return .unknown }
-            return state.nodes[node].writers > 0 ? .somebody : .nobody
+            return state.nodes[node].writers > 0 ? .held : .free
         }
     }
 
@@ -81,7 +81,7 @@ extension World: FileSystem {
     package func locks(of location: DiskProbe.Location) -> DiskProbe.Holders {
         state.withLock { state in
             guard let node = try? state.node(location), state.nodes[node].type == .file else { return .unknown }
-            return .nobody
+            return .free
         }
     }
 

@@ -44,7 +44,7 @@ CREATE TABLE jobs (
     rule TEXT NOT NULL,
     path BLOB NOT NULL,
     event TEXT NOT NULL,
-    facts TEXT NOT NULL,
+    event_json TEXT NOT NULL,
     state TEXT NOT NULL,
     attempt INTEGER NOT NULL,
     is_interrupted INTEGER NOT NULL,
@@ -98,7 +98,7 @@ CREATE TABLE mounts (
     inode INTEGER NOT NULL,
     btime INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE facts (
+CREATE TABLE state (
     name TEXT PRIMARY KEY,
     value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

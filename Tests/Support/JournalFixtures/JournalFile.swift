@@ -41,7 +41,7 @@ package final class JournalFile {
         try database.write { database in
             let job = try database.makeStatement(
                 sql: """
-                    INSERT INTO jobs (id, rule, path, event, facts, state, attempt, is_interrupted, position,
+                    INSERT INTO jobs (id, rule, path, event, event_json, state, attempt, is_interrupted, position,
                         created, due, ended, previous, steps, message, code)
                     VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, NULL, NULL, ?, ?)
                     """)
@@ -52,7 +52,8 @@ package final class JournalFile {
                     """)
             for (position, sample) in jobs.enumerated() {
                 try job.execute(arguments: [
-                    sample.id, sample.rule, Data(sample.path.bytes), sample.event, sample.facts, sample.state.rawValue,
+                    sample.id, sample.rule, Data(sample.path.bytes), sample.event, sample.eventJSON,
+                    sample.state.rawValue,
                     sample.attempts.count, position, Self.time(sample.created), sample.due.map(Self.time),
                     sample.ended.map(Self.time), sample.message, sample.code,
                 ])
@@ -83,7 +84,7 @@ package struct SampleJob {
     package var rule = "scans"
     package var path: PathBytes
     package var event = "created"
-    package var facts: String
+    package var eventJSON: String
     package var state: JobState
     /// Seconds since 1970.
     package var created: Int
@@ -105,7 +106,7 @@ package struct SampleJob {
         self.rule = rule
         // Base64 represents any name without JSON escapes.
         let shown = "{\"base64\":\"\(Data(path.bytes).base64EncodedString())\"}"
-        facts = """
+        eventJSON = """
             {"event":"created","path":\(shown),"root":"/in","snapshot":{"type":"file","size":120,\
             "mtime":[\(created),0],"ctime":[\(created),0],"device":1,"inode":\(second + 1),"birth":0,"mode":420,\
             "uid":0,"gid":0,"nlink":1},"origin":"live","time":[\(created),500000000]}

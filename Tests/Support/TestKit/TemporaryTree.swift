@@ -108,9 +108,11 @@ package enum TestFile {
     }
 
     /// Returns the inode, the modification time and a hash of the content of each file in a directory.
-    package static func states(in directory: PathBytes) -> [[UInt8]: String] {
+    package static func states(
+        in directory: PathBytes, where isIncluded: ([UInt8]) -> Bool = { _ in true }
+    ) -> [[UInt8]: String] {
         var states: [[UInt8]: String] = [:]
-        for name in names(in: directory) {
+        for name in names(in: directory) where isIncluded(name) {
             var status = stat()
             _ = directory.appending(name).withCString { lstat($0, &status) }
             states[name] = "\(status.st_ino) \(status.st_mtim) \((read(directory.appending(name)) ?? []).hashValue)"

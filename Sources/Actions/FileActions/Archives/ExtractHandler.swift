@@ -68,9 +68,7 @@ package struct ExtractHandler: FileHandler {
         let isAgain = location.invocation.hasStartedBefore && location.conflict != .overwrite
         guard isAgain || location.conflict == .deduplicate else { return nil }
         return try location.firstName(numbered: [.rename, .deduplicate]) { (name, there) throws(FileError) in
-            guard there.type == .directory, let file = try? location.directory.open(name, CAL_OPEN_READING)
-            else { return false }
-            let directory = DirectoryHandle(file, location.directory.path(of: name))
+            guard there.type == .directory, let directory = location.directory.openDirectory(name) else { return false }
             return try SameContent.holds(directory, staging.content, within: location.limit)
         }
     }

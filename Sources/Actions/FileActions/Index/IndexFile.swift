@@ -117,8 +117,8 @@ final class IndexFile: Sendable {
         var isCopying: Bool?
         if snapshot.type == .file {
             switch files.writers(of: path) {
-            case .somebody: isCopying = true
-            case .nobody: isCopying = false
+            case .held: isCopying = true
+            case .free: isCopying = false
             case .unknown: break
             }
         }

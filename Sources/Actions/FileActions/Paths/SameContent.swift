@@ -63,10 +63,11 @@ enum SameContent {
         guard let here = try? one.metadata(of: name), let there = try? other.metadata(of: name), here.type == there.type
         else { return false }
         if here.type == .symlink { return one.target(of: name) == other.target(of: name) }
-        guard let left = try? one.open(name, CAL_OPEN_READING) else { return false }
-        guard here.type == .directory else { return try holds(left, name, in: other, within: limit) }
-        guard let right = try? other.open(name, CAL_OPEN_READING) else { return false }
-        return try holds(
-            DirectoryHandle(left, one.path(of: name)), DirectoryHandle(right, other.path(of: name)), within: limit)
+        if here.type == .directory {
+            guard let left = one.openDirectory(name), let right = other.openDirectory(name) else { return false }
+            return try holds(left, right, within: limit)
+        }
+        guard let file = try? one.open(name, CAL_OPEN_READING) else { return false }
+        return try holds(file, name, in: other, within: limit)
     }
 }

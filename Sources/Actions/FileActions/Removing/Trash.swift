@@ -123,10 +123,9 @@ package struct Trash: Sendable {
     private func sharedCan(in top: DirectoryHandle, _ user: String, recorded: [UInt8]) throws(FileError) -> Can? {
         let name: PathBytes = ".Trash"
         guard let there = try top.metadata(of: name), there.type == .directory, there.mode & UInt16(S_ISVTX) != 0,
-            let opened = try? top.open(name, CAL_OPEN_DIRECTORY),
-            try opened.metadata().identity == there.identity
+            let shared = top.openDirectory(name), try shared.metadata(of: ".")?.identity == there.identity
         else { return nil }
-        return try can(in: DirectoryHandle(opened, top.path(of: name)), PathBytes(user), recorded: recorded)
+        return try can(in: shared, PathBytes(user), recorded: recorded)
     }
 
     /// Returns a trash directory, created if necessary; it must belong to the user and must not be a link.

@@ -1,5 +1,4 @@
 import ActionAPI
-import CAlightLinux
 package import Rules
 import System
 
@@ -47,10 +46,8 @@ package struct LeftoverSearch: Sendable {
             // Only a limited number of directories is open at the same time.
             guard open.count < Self.mostOpen, let names = try? directory.names() else { continue }
             for name in names where open.count < Self.mostOpen {
-                guard let metadata = try? directory.metadata(of: name), metadata.type == .directory,
-                    let file = try? directory.open(name, CAL_OPEN_DIRECTORY)
-                else { continue }
-                open.append(DirectoryHandle(file, directory.path(of: name)))
+                guard let metadata = try? directory.metadata(of: name), metadata.type == .directory else { continue }
+                if let inner = directory.openDirectory(name) { open.append(inner) }
             }
         }
     }

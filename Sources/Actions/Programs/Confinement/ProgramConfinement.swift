@@ -97,7 +97,8 @@ extension ProgramConfinement {
             ]
             for (templates, access) in lists {
                 for template in templates ?? [] {
-                    guard let path = template.confinedPath(with: invocation.facts, in: invocation.baseDirectory) else {
+                    guard let path = template.confinedPath(with: invocation.placeholders, in: invocation.baseDirectory)
+                    else {
                         throw HandlerProblem(
                             message: "a path of 'sandbox' has a placeholder that is empty, '.' or '..' for "
                                 + "'\(invocation.job.event.path)'",
@@ -124,13 +125,13 @@ extension ProgramConfinement {
     /// Returns the grants that almost every program needs, for paths without secrets of other users.
     private static func system(hasNetwork: Bool) -> [Grant] {
         let code: [ProgramPath] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"]
-        let facts: [ProgramPath] = [
+        let systemFiles: [ProgramPath] = [
             "/etc", "/dev/random", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat",
             "/proc/filesystems", "/proc/sys/vm/overcommit_memory", "/sys/devices/system/cpu",
         ]
         let devices: [ProgramPath] = ["/dev/null", "/dev/zero", "/dev/full"]
         var grants = code.map { Grant($0, [.read, .execute], optional: true) }
-        grants += facts.map { Grant($0, .read, optional: true) }
+        grants += systemFiles.map { Grant($0, .read, optional: true) }
         grants += devices.map { Grant($0, [.read, .write], optional: true) }
         // A link to a file below /run on many systems.
         if hasNetwork { grants.append(Grant("/etc/resolv.conf", .read, optional: true)) }

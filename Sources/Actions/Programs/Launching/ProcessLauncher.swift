@@ -55,7 +55,7 @@ package final class ProcessLauncher: Sendable {
             let input = lateInput?() ?? command.input
             return RunningProgram(command, program, input: input, since: start).wait(stop: stop, report: report)
         } catch {
-            return ProgramResult(way: error.termination)
+            return ProgramResult(termination: error.termination)
         }
     }
 

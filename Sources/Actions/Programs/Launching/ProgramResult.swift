@@ -39,7 +39,7 @@ package struct ProgramResult: Sendable {
         }
     }
 
-    package var way: Termination
+    package var termination: Termination
     /// The error of the program's file, if it could not be started because of that.
     package var miss: Miss?
     /// The standard output, if the command collects it.
@@ -52,5 +52,5 @@ package struct ProgramResult: Sendable {
     package var lastLine: String?
     package var duration: Duration = .zero
 
-    package init(way: Termination) { self.way = way }
+    package init(termination: Termination) { self.termination = termination }
 }

@@ -11,7 +11,7 @@ final class RunningProgram {
     private let start: ContinuousClock.Instant
     private var written = 0
 
-    private var ended = ProgramResult(way: .stopped)
+    private var ended = ProgramResult(termination: .stopped)
     private var outputLines = OutputLines()
     private var errorLines = OutputLines()
     /// The reason why the program was asked to exit; nil when it was not.
@@ -86,9 +86,9 @@ final class RunningProgram {
         errorLines.finish(report)
         ended.lastLine = errorLines.lastLine ?? outputLines.lastLine
         ended.unread = outputLines.skipped + errorLines.skipped
-        let way = program.end ?? .signalled(SIGKILL)
+        let termination = program.end ?? .signalled(SIGKILL)
         // A program that never ran was not terminated here.
-        ended.way = program.hasStarted ? cause ?? way : way
+        ended.termination = program.hasStarted ? cause ?? termination : termination
         ended.miss = program.miss
         ended.duration = .now - start
     }
@@ -106,9 +106,9 @@ final class RunningProgram {
         guard let bytes = program.output.readOrClose() else { return false }
         switch command.output {
         case .collected(let limit):
-            let room = limit - ended.output.count
-            ended.output += bytes.prefix(room)
-            if bytes.count > room {
+            let capacity = limit - ended.output.count
+            ended.output += bytes.prefix(capacity)
+            if bytes.count > capacity {
                 // With the pipe closed, even a program that ignores SIGTERM cannot continue to print.
                 program.output.close()
                 if cause == nil { terminate(.outputTooLarge) }

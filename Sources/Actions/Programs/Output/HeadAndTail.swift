@@ -12,9 +12,9 @@ package struct HeadAndTail: Sendable, Hashable {
 
     package mutating func append(_ bytes: ArraySlice<UInt8>) {
         count += bytes.count
-        let room = Self.limit - head.count
-        head += bytes.prefix(room)
-        tail += bytes.dropFirst(room)
+        let capacity = Self.limit - head.count
+        head += bytes.prefix(capacity)
+        tail += bytes.dropFirst(capacity)
         if tail.count > 2 * Self.limit { tail.removeFirst(tail.count - Self.limit) }
     }
 

@@ -19,13 +19,13 @@ package struct LineSplitter {
         var lines: [ArraySlice<UInt8>] = []
         var bytes = bytes
         while !bytes.isEmpty {
-            let room = bytes.prefix(limit - rest.count)
-            if let newline = room.firstIndex(ofByte: 0x0A) {
+            let capacity = bytes.prefix(limit - rest.count)
+            if let newline = capacity.firstIndex(ofByte: 0x0A) {
                 rest += bytes[..<newline]
                 bytes = bytes[(newline + 1)...]
             } else {
-                rest += room
-                bytes = bytes.dropFirst(room.count)
+                rest += capacity
+                bytes = bytes.dropFirst(capacity.count)
                 guard rest.count == limit else { break }
                 // A newline right after a full piece terminates that piece; it is not an empty line.
                 if bytes.first == UInt8(ascii: "\n") { bytes = bytes.dropFirst() }

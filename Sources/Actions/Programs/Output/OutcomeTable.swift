@@ -39,7 +39,7 @@ package struct OutcomeTable {
         var whole = outcome(of: ended, reading)
         whole.log = ended.log.text
         var outcomes = Array(repeating: whole, count: count)
-        guard case .exited(status: 0) = ended.way, case .response(let response) = reading else {
+        guard case .exited(status: 0) = ended.termination, case .response(let response) = reading else {
             return (outcomes, reader.notices)
         }
         var notices = reader.notices
@@ -59,10 +59,10 @@ package struct OutcomeTable {
     }
 
     private func outcome(of ended: ProgramResult, _ reading: ResponseReader.Reading) -> Outcome {
-        if let (event, code) = limit(that: ended.way) {
+        if let (event, code) = limit(that: ended.termination) {
             return failure(nil, event, code, ended, reading, saysWhy: true)
         }
-        switch ended.way {
+        switch ended.termination {
         case .exited(status: 0):
             switch reading {
             case .nothing: return Outcome(.succeeded)
@@ -95,10 +95,10 @@ package struct OutcomeTable {
 
     /// Returns the outcome of a failed program; `said` is the meaning of its exit status, nil if that has none.
     private func failure(
-        _ said: Outcome.Ending?, _ event: String, _ code: String, _ ended: ProgramResult,
+        _ stated: Outcome.Ending?, _ event: String, _ code: String, _ ended: ProgramResult,
         _ reading: ResponseReader.Reading, saysWhy: Bool = false
     ) -> Outcome {
-        let ending = said ?? ifIdempotent
+        let ending = stated ?? ifIdempotent
         var response = PluginResponse(ending)
         if case .response(let written) = reading { response = written }
         // The exit status decides; a response in addition only explains.
@@ -111,18 +111,20 @@ package struct OutcomeTable {
             outcome.message = ended.lastLine.map(ResponseReader.line) ?? "\(program) \(event)"
         }
         // The shell's statuses for a program that cannot be run, and for one that is missing.
-        if [.exited(status: 126), .exited(status: 127)].contains(ended.way) { outcome.code = Outcome.cannotStartCode }
+        if [.exited(status: 126), .exited(status: 127)].contains(ended.termination) {
+            outcome.code = Outcome.cannotStartCode
+        }
         if outcome.code == nil { outcome.code = code }
-        outcome.isUncertain = said == nil
+        outcome.isUncertain = stated == nil
         return outcome
     }
 
     /// Returns the limit that terminated the program, with its code; nil when none did.
     ///
     /// A shell whose last command is killed by a signal exits with 128 plus the signal's number.
-    private func limit(that way: ProgramResult.Termination) -> (event: String, code: String)? {
+    private func limit(that termination: ProgramResult.Termination) -> (event: String, code: String)? {
         let number: Int32
-        switch way {
+        switch termination {
         case .signalled(let signal): number = signal
         case .exited(let status) where status > 128: number = status - 128
         default: return nil

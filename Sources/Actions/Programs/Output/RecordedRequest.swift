@@ -42,13 +42,13 @@ package struct RecordedRequest {
     ///
     /// - Parameters:
     ///   - outcomes: One outcome for each event.
-    ///   - way: How the process terminated; nil for one that has answered the request and still runs.
+    ///   - termination: How the process terminated; nil for one that has answered the request and still runs.
     /// - Returns: The outcomes, in order.
-    package func recorded(with outcomes: [Outcome], of way: ProgramResult.Termination?) -> [Outcome] {
+    package func recorded(with outcomes: [Outcome], of termination: ProgramResult.Termination?) -> [Outcome] {
         var outcomes = outcomes
         for index in outcomes.indices {
             var details = ProcessDetails(request: text(for: index))
-            switch way {
+            switch termination {
             case .exited(let status): details.status = status
             case .signalled(let number): details.signal = number
             // A program that Alight terminated has neither.

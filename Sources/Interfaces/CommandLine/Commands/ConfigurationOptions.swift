@@ -34,7 +34,7 @@ struct ConfigurationOptions: ParsableArguments {
             problem.say()
             throw Exit(.usage)
         }
-        for diagnostic in diagnostics { diagnostic.tell(as: .text) }
+        for diagnostic in diagnostics { diagnostic.log(as: .text) }
         if diagnostics.contains(where: { $0.severity == .error }) { throw Exit(.rulesInvalid) }
         return loaded
     }

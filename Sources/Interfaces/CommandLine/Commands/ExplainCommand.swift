@@ -98,9 +98,9 @@ struct ExplainCommand: ParsableCommand {
         }
     }
 
-    private func sayUnread(_ fault: StorageError) {
+    private func sayUnread(_ error: StorageError) {
         Reporter(format: .text).say(
-            .warning, "past and pending jobs are not shown: \(Display.text(fault.description))", help: fault.help)
+            .warning, "past and pending jobs are not shown: \(Display.text(error.description))", help: error.help)
     }
 }
 

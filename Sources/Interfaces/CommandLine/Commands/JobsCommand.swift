@@ -107,7 +107,8 @@ extension JournalQuery.Paths {
     init(naming given: PathBytes, in current: PathBytes = "/") throws(GlobError) {
         let isAbsolute = given.bytes.first == .slash
         let path = current.resolving(given.bytes).normalized
-        guard KernelFileSystem().identity(of: path) == nil, given.bytes.contains(where: { "*?[{".utf8.contains($0) }) else {
+        guard KernelFileSystem().identity(of: path) == nil, given.bytes.contains(where: { "*?[{".utf8.contains($0) })
+        else {
             self = .inside(path)
             return
         }
@@ -169,13 +170,13 @@ struct JobTable {
         widths[2] = min(widths[2], 20)
         let (path, message) = (widths[3], widths[7])
         let others = widths.reduce(0, +) - path - message
-        let room = width - others - (widths.count - 1) * Self.gap.count
-        if path + message > room {
-            let leastMessage = min(message, max(Self.least.message, room * 2 / 5))
+        let available = width - others - (widths.count - 1) * Self.gap.count
+        if path + message > available {
+            let leastMessage = min(message, max(Self.least.message, available * 2 / 5))
             let leastPath = min(path, Self.least.path)
-            guard leastPath + min(message, Self.least.message) <= room else { return nil }
-            widths[3] = min(path, max(leastPath, room - leastMessage))
-            widths[7] = min(message, room - widths[3])
+            guard leastPath + min(message, Self.least.message) <= available else { return nil }
+            widths[3] = min(path, max(leastPath, available - leastMessage))
+            widths[7] = min(message, available - widths[3])
         }
         return rows.enumerated().map { row, texts in
             let cells = zip(texts, widths).enumerated().map { column, cell in
@@ -199,8 +200,8 @@ struct JobTable {
         }
         let rule = TerminalText.beginning(Display.text(job.rule), min(20, max(8, width / 3)))
         let about = "\(Self.gap)\(rule): \(job.event) "
-        let room = max(8, width - TerminalText.columns(about))
-        var lines = [TerminalText.trimmed(first), about + TerminalText.end(Display.path(job.path), room)]
+        let available = max(8, width - TerminalText.columns(about))
+        var lines = [TerminalText.trimmed(first), about + TerminalText.end(Display.path(job.path), available)]
         let message = Display.text(job.message ?? "")
         let attempt = job.attempt > 1 ? "attempt \(job.attempt)" : ""
         let last = [attempt, message].filter { !$0.isEmpty }.joined(separator: ": ")

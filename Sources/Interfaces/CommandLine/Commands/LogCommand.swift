@@ -166,12 +166,12 @@ struct AttemptLine {
         let shown = Reporter.colored(word, state, hasColor)
         var line = "\(Display.text(rule)): \(Display.text(event)) \(Display.path(path)): "
         line += "\(shown) in \(Reporter.seconds(duration))"
-        if !said.isEmpty { line += ": \(said)" }
+        if !summary.isEmpty { line += ": \(summary)" }
         return line + ending
     }
 
     /// The message, and the outputs that it does not mention: `256x171 webp -> /thumbs/cat.webp`.
-    var said: String {
+    var summary: String {
         let message = Display.text(message)
         let others = outputs.filter { $0 != path }.map { Display.path($0) }.filter { !message.contains($0) }
         guard let first = others.first else { return message }

@@ -97,7 +97,7 @@ extension CommandContext {
         var loading = loading
         loading.allowsUnsetVariables = allowsUnsetVariables
         let loaded = RuleLoader(catalog: registry, hostEnvironment: loading).load(try locations(named))
-        for diagnostic in loaded.diagnostics { diagnostic.tell(as: format) }
+        for diagnostic in loaded.diagnostics { diagnostic.log(as: format) }
         if loaded.hasErrors { throw Exit(.rulesInvalid) }
         guard !loaded.rulesInOrder.isEmpty || !loaded.refusedRules.isEmpty else {
             let files = Display.list(loaded.files)

@@ -103,7 +103,7 @@ struct RunCommand: ParsableCommand {
             report: { report in
                 feed?.take(report)
                 dry?.report(report) ?? reporter.report(report)
-                service?.note(report)
+                service?.record(report)
             })
         if !dryRun { LeftoverSearch(loaded.ruleset.rules).begin() }
         let stops = StopCount()
@@ -147,11 +147,11 @@ struct RunCommand: ParsableCommand {
             throw Exit(status(summary))
         }
         // A write that failed earlier and has succeeded since is not an error.
-        let fault = retained.journal.close(at: DiskProbe.now())
+        let failure = retained.journal.close(at: DiskProbe.now())
         // The error that stopped the run has already been reported.
-        if let fault, fault.mayPass || fault != summary.journalFault { reporter.say(fault) }
-        reporter.end(summary, isRetained: retained.file != nil && fault == nil)
-        throw Exit(fault == nil ? status(summary) : .runtimeError)
+        if let failure, failure.mayPass || failure != summary.journalError { reporter.say(failure) }
+        reporter.end(summary, isRetained: retained.file != nil && failure == nil)
+        throw Exit(failure == nil ? status(summary) : .runtimeError)
     }
 
     /// Makes output never block the engine, and reports lines that are dropped because the output is not read.
@@ -235,7 +235,7 @@ struct RunCommand: ParsableCommand {
     }
 
     private func status(_ summary: EngineSummary) -> ExitStatus {
-        if summary.fault != nil || (summary.isForced && summary.unfinished > 0) { return .runtimeError }
+        if summary.error != nil || (summary.isForced && summary.unfinished > 0) { return .runtimeError }
         guard once else { return .done }
         if summary.failed > 0 { return .someFailed }
         return summary.succeeded + summary.skipped + summary.unfinished == 0 ? .nothingMatched : .done

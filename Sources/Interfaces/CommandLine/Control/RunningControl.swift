@@ -58,7 +58,7 @@ struct RunningControl {
                 continue
             }
             // The token is required for access, so it is printed at every log level.
-            reporter.tell(.notice, "dashboard: \(link)?token=\(token)")
+            reporter.log(.notice, "dashboard: \(link)?token=\(token)")
         }
         for address in addresses where !address.isLoopback {
             reporter.say(

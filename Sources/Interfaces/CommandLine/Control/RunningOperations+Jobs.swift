@@ -12,13 +12,13 @@ import System
 // Operations on the jobs in the journal's file.
 extension RunningOperations {
     /// The size limit of an image, in bytes.
-    private static let mostPicture: off_t = 10 << 20
+    private static let mostImageBytes: off_t = 10 << 20
 
     func jobs(_ query: JobsQuery) throws(APIError) -> JSONValue {
         let wanted = try Self.query(query)
         let reader = try reader()
         let due = duePaths(wanted)
-        let (jobs, hasMore) = try Self.said { () throws(StorageError) in try reader.jobs(wanted) }
+        let (jobs, hasMore) = try Self.reading { () throws(StorageError) in try reader.jobs(wanted) }
         return [
             "jobs": .array(jobs.adding(due).map { .object($0.object) }),
             "next": .text(hasMore ? jobs.last?.position.description : nil),
@@ -79,7 +79,7 @@ extension RunningOperations {
             throw APIError(404, "invalid job id '\(text)'", help: "/v1/jobs lists the ids of all jobs")
         }
         let reader = try reader()
-        guard let details = try Self.said({ () throws(StorageError) in try reader.details(of: id) }) else {
+        guard let details = try Self.reading({ () throws(StorageError) in try reader.details(of: id) }) else {
             throw APIError(404, "there is no job '\(id)'", help: "/v1/jobs lists the ids of all jobs")
         }
         return details
@@ -133,9 +133,9 @@ extension RunningOperations {
         }
         let none = APIError(
             415, "'\(path)' is not an image of at most 10 MiB", help: "only png, jpeg, gif and webp are shown")
-        guard status.st_size <= Self.mostPicture else { throw none }
+        guard status.st_size <= Self.mostImageBytes else { throw none }
         let bytes = Array((try? file.read(upToCount: Int(status.st_size))) ?? Data())
-        guard let type = Self.pictureType(bytes) else { throw none }
+        guard let type = Self.imageType(bytes) else { throw none }
         return (bytes, type)
     }
 
@@ -147,7 +147,7 @@ extension RunningOperations {
         return PathBytes(inner).withCString { cal_open_beneath(directory, $0, CAL_OPEN_READING, 0) }
     }
 
-    private static func pictureType(_ bytes: [UInt8]) -> String? {
+    private static func imageType(_ bytes: [UInt8]) -> String? {
         if bytes.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) { return "image/png" }
         if bytes.starts(with: [0xFF, 0xD8, 0xFF]) { return "image/jpeg" }
         if bytes.starts(with: "GIF87a".utf8) || bytes.starts(with: "GIF89a".utf8) { return "image/gif" }

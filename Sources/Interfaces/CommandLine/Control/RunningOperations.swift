@@ -148,12 +148,12 @@ final class RunningOperations: Operations {
                 503, "the journal is in memory, and cannot be queried", help: "run Alight without '--journal :memory:'")
         }
         if let reader = cache.withLock({ $0.reader }) { return reader }
-        let reader = try Self.said { () throws(StorageError) in try JournalReader(journal, isOwn: true) }
+        let reader = try Self.reading { () throws(StorageError) in try JournalReader(journal, isOwn: true) }
         cache.withLock { $0.reader = reader }
         return reader
     }
 
-    static func said<Answer>(_ body: () throws(StorageError) -> Answer) throws(APIError) -> Answer {
+    static func reading<Answer>(_ body: () throws(StorageError) -> Answer) throws(APIError) -> Answer {
         do throws(StorageError) {
             return try body()
         } catch {
@@ -202,11 +202,11 @@ final class RunningOperations: Operations {
         }
         waitUntil { engine.status(at: .now).pauses == wanted }
         let after = engine.status(at: .now)
-        if let fault = after.journalFault {
+        if let error = after.journalError {
             let done = "it is \(isPause ? "paused" : "resumed")"
             throw APIError(
-                503, "\(done), but this cannot be written to the journal, and may be lost when Alight exits: \(fault)",
-                help: fault.help)
+                503, "\(done), but this cannot be written to the journal, and may be lost when Alight exits: \(error)",
+                help: error.help)
         }
         return ["paused": .bool(after.pauses.all), "paused_rules": after.pauses.names]
     }

@@ -29,7 +29,7 @@ struct RunningStatus {
             "paused": .bool(engine.pauses.all), "paused_rules": engine.pauses.names,
             "disabled_rules": .array(engine.ruleset.disabled.map { .string($0.name) }),
             "journal": .members(
-                ["path": .null, "fault": .text(engine.journalFault?.description), "size": .integer(journal.size)],
+                ["path": .null, "error": .text(engine.journalError?.description), "size": .integer(journal.size)],
                 paths: ["path": journal.path]), "roots": .array(watching.roots.map { engine.object($0) }),
             "watches": ["used": .count(watching.watches), "limit": .count(watching.limit)],
             "overflows": .count(engine.overflows), "last_rescan": engine.rescanObject,
@@ -69,7 +69,7 @@ extension EngineStatus {
     /// Returns the problems as messages for users; empty if there are none.
     func reasons(_ watching: WatchStatus?, hasRejectedRules: Bool) -> [String] {
         var reasons: [String] = []
-        if let journalFault { reasons.append(journalFault.description) }
+        if let journalError { reasons.append(journalError.description) }
         if hasRejectedRules { reasons.append("the rules contain errors; the rules loaded before stay in effect") }
         if let rescan, rescan.cause == .overflow, rescan.ended == nil {
             reasons.append("the kernel queue overflowed; all files are being rescanned")

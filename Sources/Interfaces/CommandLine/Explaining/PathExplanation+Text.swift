@@ -27,44 +27,44 @@ extension PathExplanation {
         let explanation = entry.explanation
         let rule = explanation.rule
         let name = "  rule '\(Display.text(rule.name))' (\(Display.text(rule.location.description)))"
-        var facts: [String] = entry.alias.map { ["by the name \(Display.path($0))"] } ?? []
+        var details: [String] = entry.alias.map { ["by the name \(Display.path($0))"] } ?? []
         let verdict: String
         switch explanation.verdict {
         case .left(let reason):
             let (_, message, help) = explanation.words(for: reason)
             verdict = "\(name): no match: \(message)"
-            if let help { facts.append("help: \(help)") }
+            if let help { details.append("help: \(help)") }
         case .taken(let location):
             verdict = "\(name): match"
-            facts += whole(entry, location)
+            details += whole(entry, location)
         }
-        return [verdict] + (facts + entry.record.lines(now: now)).map { "    \($0)" }
+        return [verdict] + (details + entry.record.lines(now: now)).map { "    \($0)" }
     }
 
     /// Returns all lines for a match.
     private func whole(_ entry: OfRule, _ location: Explanation.Location) -> [String] {
         let explanation = entry.explanation
         let rule = explanation.rule
-        var facts = ["root: \(Display.path(location.root)), relative path: \(Display.path(location.relative))"]
+        var details = ["root: \(Display.path(location.root)), relative path: \(Display.path(location.relative))"]
         if let unit = location.unit {
-            facts.append("part of \(Display.path(unit)), which the rule receives as one item")
+            details.append("part of \(Display.path(unit)), which the rule receives as one item")
         }
         let shared = coverage.polling(of: location.root, unlike: explanation)
-        facts.append("watched: \(shared ?? explanation.watching)")
-        facts.append("events: \(EventSpelling.words(of: rule.events).joined(separator: ", "))")
-        facts.append("settled: \(explanation.settling)")
-        facts += explanation.findings.map { "where: \(Display.text($0))" }
+        details.append("watched: \(shared ?? explanation.watching)")
+        details.append("events: \(EventSpelling.words(of: rule.events).joined(separator: ", "))")
+        details.append("settled: \(explanation.settling)")
+        details += explanation.findings.map { "where: \(Display.text($0))" }
         if let reason = explanation.unknownCondition {
-            facts.append("'where' cannot be evaluated: \(Display.text(reason))")
+            details.append("'where' cannot be evaluated: \(Display.text(reason))")
         }
-        if rule.existing == .ignore { facts.append("ignores existing files at the start ('existing: ignore')") }
-        facts += rule.runningWords
-        facts += explanation.holds.map { "now: \($0.words(of: explanation.path))" }
-        facts += entry.waitReasons.map { $0.line(now: now) }
-        if let next = entry.next { facts.append("event: \(next.words)") }
-        if let question = entry.question { facts += question.lines(verb: "would ask first") }
+        if rule.existing == .ignore { details.append("ignores existing files at the start ('existing: ignore')") }
+        details += rule.runningWords
+        details += explanation.holds.map { "now: \($0.words(of: explanation.path))" }
+        details += entry.waitReasons.map { $0.line(now: now) }
+        if let next = entry.next { details.append("event: \(next.words)") }
+        if let question = entry.question { details += question.lines(verb: "would ask first") }
         let count = entry.steps.count
-        return facts
+        return details
             + entry.steps.enumerated().flatMap { number, step in
                 let verb = count == 1 ? "would run" : "would run, \(number + 1) of \(count)"
                 return step.plans.flatMap { $0.lines(verb: verb) }

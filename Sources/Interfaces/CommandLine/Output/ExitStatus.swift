@@ -163,7 +163,7 @@ extension Diagnostic {
 
     /// Prints the diagnostic: as text on standard error, colored on a terminal, or as one JSON object per line on
     /// standard output.
-    func tell(as format: DiagnosticFormat) {
+    func log(as format: DiagnosticFormat) {
         switch format {
         case .text: Output.error.write(DiagnosticText.text(of: self, isColored: Output.error.hasColor))
         case .json: Output.standard.write(object.line)

@@ -74,11 +74,11 @@ struct Output: Sendable {
         let (result, report, needsThread): (Written, (@Sendable (Loss) -> Void)?, Bool) = turn.lock.withLock { queue in
             guard let report = queue.report else {
                 var rest = bytes[...]
-                return (put(&rest) { waitForRoom() }, nil, false)
+                return (put(&rest) { waitForCapacity() }, nil, false)
             }
             if !queue.isDraining {
                 var rest = bytes[...]
-                let result = put(&rest) { hasRoom(within: 0) }
+                let result = put(&rest) { hasCapacity(within: 0) }
                 guard result == .unread, hasReader else { return (result, nil, false) }
                 queue.waiting.append(Array(rest))
                 queue.size += rest.count
@@ -115,7 +115,9 @@ struct Output: Sendable {
     private func put(_ rest: inout ArraySlice<UInt8>, while isReady: () -> Bool) -> Written {
         while !rest.isEmpty {
             guard isReady() else { return .unread }
-            let step = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, min($0.count, Self.pipeRoom)) }
+            let step = rest.withUnsafeBytes {
+                Glibc.write(descriptor, $0.baseAddress, min($0.count, Self.pipeCapacity))
+            }
             let error = errno
             if step < 0, error == EINTR || error == EAGAIN { continue }
             guard step > 0 else { return step == 0 || error == EPIPE ? .unread : .failed(errno: error) }
@@ -157,7 +159,7 @@ struct Output: Sendable {
             }
             for text in texts {
                 var rest = text[...]
-                recordFailure(put(&rest) { waitForRoom() })
+                recordFailure(put(&rest) { waitForCapacity() })
                 turn.lock.withLock { $0.size -= text.count }
             }
         }
@@ -222,21 +224,21 @@ struct Output: Sendable {
 
     private static let isHurried = Atomic(false)
     /// PIPE_BUF: the space that a pipe has if poll(2) reports it as writable.
-    private static let pipeRoom = 4096
+    private static let pipeCapacity = 4096
 
     /// From now on, drops text that cannot be written at once, for all outputs, so that the exit waits for no reader.
     static func hurry() { isHurried.store(true, ordering: .relaxed) }
 
-    private func waitForRoom() -> Bool {
+    private func waitForCapacity() -> Bool {
         while true {
             let isHurried = Self.isHurried.load(ordering: .relaxed)
-            if hasRoom(within: isHurried ? 0 : 200) { return true }
+            if hasCapacity(within: isHurried ? 0 : 200) { return true }
             if isHurried { return false }
         }
     }
 
     /// Returns whether a write would not block, or would fail at once.
-    private func hasRoom(within milliseconds: Int32) -> Bool {
+    private func hasCapacity(within milliseconds: Int32) -> Bool {
         var waited = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         let ready = poll(&waited, 1, milliseconds)
         return ready > 0 || ready < 0 && errno != EINTR

@@ -17,10 +17,10 @@ struct TextTable {
             ([titles] + rows).map { TerminalText.columns($0[column]) }.max() ?? 0
         }
         let indent = widths.dropLast().reduce(0) { $0 + $1 + Self.gap.count }
-        let room = width.map { max(24, $0 - indent) }
+        let available = width.map { max(24, $0 - indent) }
         return ([titles] + rows).flatMap { cells -> [String] in
             let start = cells.indices.dropLast().map { TerminalText.padded(cells[$0], widths[$0]) + Self.gap }.joined()
-            let last = Self.wrapped(cells.last ?? "", room)
+            let last = Self.wrapped(cells.last ?? "", available)
             return last.enumerated().map { index, text in
                 TerminalText.trimmed((index == 0 ? start : String(repeating: " ", count: indent)) + text)
             }
@@ -30,14 +30,14 @@ struct TextTable {
     private static let gap = "  "
 
     /// Returns the text wrapped at words to lines of this width.
-    private static func wrapped(_ text: String, _ room: Int?) -> [String] {
-        guard let room, TerminalText.columns(text) > room else { return [text] }
+    private static func wrapped(_ text: String, _ available: Int?) -> [String] {
+        guard let available, TerminalText.columns(text) > available else { return [text] }
         var lines = [""]
         for word in text.split(separator: " ") {
             let line = lines[lines.count - 1]
             if line.isEmpty {
                 lines[lines.count - 1] = String(word)
-            } else if TerminalText.columns(line) + 1 + TerminalText.columns(String(word)) <= room {
+            } else if TerminalText.columns(line) + 1 + TerminalText.columns(String(word)) <= available {
                 lines[lines.count - 1] += " \(word)"
             } else {
                 lines.append(String(word))

@@ -25,9 +25,9 @@ struct ActionLog: LogHandler {
             case .warning: .warning
             case .error, .critical: .error
             }
-        var facts = metadata
-        if let more = event.metadata { facts.merge(more) { _, new in new } }
-        reporter.say(level, Display.text(event.message.description), facts: facts.mapValues(\.description))
+        var fields = metadata
+        if let more = event.metadata { fields.merge(more) { _, new in new } }
+        reporter.say(level, Display.text(event.message.description), fields: fields.mapValues(\.description))
     }
 }
 

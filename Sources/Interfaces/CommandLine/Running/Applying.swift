@@ -54,9 +54,9 @@ struct Applying {
         let summary = run.run(requests)
         program.host.close(isAtOnce: stops.count > 1)
         progress.end()
-        let fault = journal.close(at: DiskProbe.now()) ?? summary.fault
+        let failure = journal.close(at: DiskProbe.now()) ?? summary.error
         // The error that stopped the run has already been reported.
-        if let fault, fault.mayPass || fault != summary.fault { reporter.say(fault) }
+        if let failure, failure.mayPass || failure != summary.error { reporter.say(failure) }
         let (done, failed) = progress.counts
         let files = Reporter.count(wanted.count, "file")
         if !summary.open.isEmpty {
@@ -65,7 +65,7 @@ struct Applying {
         } else {
             Output.error.write("\(files): \(done - failed) done, \(failed) failed")
         }
-        if fault != nil || !summary.open.isEmpty { return .runtimeError }
+        if failure != nil || !summary.open.isEmpty { return .runtimeError }
         return failed > 0 ? .someFailed : .done
     }
 }
@@ -123,21 +123,21 @@ final class ApplyProgress: Sendable {
             let tenths = total == 0 ? 10 : state.done * 10 / total
             guard tenths > state.shownTenths else { return }
             state.shownTenths = tenths
-            Output.error.write(facts(state, now))
+            Output.error.write(fields(state, now))
             return
         }
         // Often enough to look alive, but not so often that it keeps the terminal busy.
         if let drawn = state.drawn, now - drawn < .milliseconds(100), !isLast { return }
         state.drawn = now
         state.isDrawn = true
-        let facts = facts(state, now)
-        let room = min(40, width - TerminalText.columns(facts) - 4)
-        var line = TerminalText.beginning(facts, max(1, width - 1))
-        if room >= 5 {
-            let filled = total == 0 ? room : state.done * room / total
+        let fields = fields(state, now)
+        let available = min(40, width - TerminalText.columns(fields) - 4)
+        var line = TerminalText.beginning(fields, max(1, width - 1))
+        if available >= 5 {
+            let filled = total == 0 ? available : state.done * available / total
             line =
-                "[" + String(repeating: "#", count: filled) + String(repeating: "-", count: room - filled)
-                + "] \(facts)"
+                "[" + String(repeating: "#", count: filled) + String(repeating: "-", count: available - filled)
+                + "] \(fields)"
         }
         Output.error.writeRaw("\r\u{1B}[K\(line)")
     }
@@ -149,7 +149,7 @@ final class ApplyProgress: Sendable {
     }
 
     /// Formats the progress: `120 of 1000, 12.3 a second, 3 failed`.
-    private func facts(_ state: State, _ now: ContinuousClock.Instant) -> String {
+    private func fields(_ state: State, _ now: ContinuousClock.Instant) -> String {
         let seconds = max((now - start) / .seconds(1), 0.001)
         let rate = (Double(state.done) / seconds * 10).rounded() / 10
         return "\(state.done) of \(total), \(rate) per second, \(state.failed) failed"

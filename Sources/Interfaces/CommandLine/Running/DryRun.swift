@@ -23,7 +23,7 @@ struct DryRun: Sendable {
     /// Prints the directories that a run would create.
     func sayRoots(of ruleset: Ruleset) {
         for (root, rule) in ruleset.rootsToMake(in: .kernel) {
-            reporter.say(.notice, "would create the directory '\(Display.path(root))'", facts: ["rule": rule])
+            reporter.say(.notice, "would create the directory '\(Display.path(root))'", fields: ["rule": rule])
         }
     }
 
@@ -115,7 +115,7 @@ struct DryRun: Sendable {
                 "would wait: \(Display.text(job.rule)): \(job.event) \(Display.path(job.path))"
                     + (reason.map { ": \(Display.text($0))" } ?? ""), object)
         }
-        if let fault = summary.fault { reporter.say(fault) }
+        if let error = summary.error { reporter.say(error) }
         if !summary.unsettled.isEmpty {
             let paths = Reporter.count(summary.unsettled.count, "path")
             reporter.say(.notice, "still settling at the end: \(paths)")

@@ -33,9 +33,9 @@ enum JournalOwner {
                 problem = error
             }
             if case .noAccess = problem {
-                throw said(problem, help: "run this command as the journal's user, or as root")
+                throw text(problem, help: "run this command as the journal's user, or as root")
             }
-            guard case .held = problem else { throw said(problem, help: problem.help) }
+            guard case .held = problem else { throw text(problem, help: problem.help) }
             if let socket = DiskStore.control(of: path) {
                 let descriptor = ControlSocket.connected(to: socket, timeout: 0)
                 if descriptor >= 0 { close(descriptor) }
@@ -44,7 +44,7 @@ enum JournalOwner {
                 if !isStopping { return .instance(ControlClient(path: socket)) }
             }
             guard ContinuousClock.now < deadline else {
-                throw said(
+                throw text(
                     problem,
                     help: "it has no control socket: wait until it exits or stop it, and start 'alight run' without "
                         + "'control: false' and '--no-control'")
@@ -52,7 +52,7 @@ enum JournalOwner {
         }
     }
 
-    private static func said(_ problem: JournalError, help: String) -> Exit {
+    private static func text(_ problem: JournalError, help: String) -> Exit {
         Exit(.runtimeError, error: problem.description, help: help)
     }
 
@@ -66,8 +66,8 @@ enum JournalOwner {
         switch self {
         case .instance(let client): _ = try client.ask(command)
         case .command(let journal):
-            let fault = Engine.carryOut(command, rules(), in: journal, undo: Undoing.undo)
-            if let fault = journal.close(at: DiskProbe.now()) ?? fault { throw fault }
+            let error = Engine.carryOut(command, rules(), in: journal, undo: Undoing.undo)
+            if let error = journal.close(at: DiskProbe.now()) ?? error { throw error }
         }
     }
 }

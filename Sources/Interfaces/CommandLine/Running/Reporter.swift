@@ -37,19 +37,19 @@ struct Reporter: Sendable {
                     + "that trigger themselves or each other; it does not run for this path for \(Self.seconds(pause))",
                 help: "let the action write outside of 'path:', list what it writes in 'outputs:', "
                     + "or set 'own_writes: ignore'; 'alight jobs --state failed' shows the last event",
-                facts: ["rule": rule])
+                fields: ["rule": rule])
         case .superseded(let rule, let job, let path):
             say(
                 .notice, "'\(Display.path(path))' changed before its action started; waiting until it settles again",
-                facts: ["rule": rule, "job": job.description, "code": "superseded"])
+                fields: ["rule": rule, "job": job.description, "code": "superseded"])
         case .slowed(let rule, let failures, let cannotStart, let message):
             let cause = message.isEmpty ? "" : ", the last one: \(Display.text(message))"
             say(
                 .error,
                 "\(failures) failures in a row\(cause); jobs are tried one at a time, every 1 s to 1 min, "
                     + "until one succeeds",
-                help: cannotStart ? "check that its program exists and is executable" : nil, facts: ["rule": rule])
-        case .recovered(let rule): say(.notice, "a job has succeeded; the other jobs continue", facts: ["rule": rule])
+                help: cannotStart ? "check that its program exists and is executable" : nil, fields: ["rule": rule])
+        case .recovered(let rule): say(.notice, "a job has succeeded; the other jobs continue", fields: ["rule": rule])
         case .watching(let watching): self.watching(watching)
         case .writersUnreported(let error): sayWritersUnreported(error)
         case .notice(.stillWritten(let path, let duration)):
@@ -62,14 +62,14 @@ struct Reporter: Sendable {
             say(
                 .warning,
                 "'\(Display.path(path))' has waited \(duration.components.seconds / 60) minutes for \(kinds) of its group",
-                help: "add the missing files, or remove them from 'require:'", facts: ["rule": rule])
+                help: "add the missing files, or remove them from 'require:'", fields: ["rule": rule])
         case .closed(let rule, let opens):
-            say(.notice, "jobs wait for the rule's window, which opens at \(opens)", facts: ["rule": rule])
+            say(.notice, "jobs wait for the rule's window, which opens at \(opens)", fields: ["rule": rule])
         case .waiting(let rule, let jobs):
             say(
                 .warning, "the rule is not loaded; keeping \(Self.count(jobs, "job")) until it is loaded again",
-                help: "if the rule has a new name, add 'formerly: \(Display.text(rule))' to it", facts: ["rule": rule])
-        case .journal(let fault?): say(fault)
+                help: "if the rule has a new name, add 'formerly: \(Display.text(rule))' to it", fields: ["rule": rule])
+        case .journal(let error?): say(error)
         case .journal(nil): say(.notice, "the journal can be written again")
         case .draining(let jobs):
             say(
@@ -121,23 +121,23 @@ struct Reporter: Sendable {
     // MARK: Messages
 
     /// Returns whether messages of this level are printed.
-    func tells(_ level: LogLevel) -> Bool {
+    func logs(_ level: LogLevel) -> Bool {
         // The levels are in ascending order.
         !LogLevel.allCases.prefix { $0 != minimum }.contains(level)
     }
 
     /// Writes a message to standard error, if its level is high enough.
-    func say(_ level: LogLevel, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
-        if tells(level) { tell(level, message, help: help, facts: facts) }
+    func say(_ level: LogLevel, _ message: String, help: String? = nil, fields: [String: String] = [:]) {
+        if logs(level) { log(level, message, help: help, fields: fields) }
     }
 
     /// Writes a message to standard error, regardless of the minimum level.
-    func tell(_ level: LogLevel, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
-        let about = facts["rule"].map { "\(Display.text($0)): " } ?? ""
+    func log(_ level: LogLevel, _ message: String, help: String? = nil, fields: [String: String] = [:]) {
+        let about = fields["rule"].map { "\(Display.text($0)): " } ?? ""
         switch format {
         case .journal:
-            let line = facts["line"].map { "\($0):\(facts["column"] ?? "1"):" } ?? ""
-            let location = facts["file"].map { "\(Display.text($0)):\(line) " } ?? about
+            let line = fields["line"].map { "\($0):\(fields["column"] ?? "1"):" } ?? ""
+            let location = fields["file"].map { "\(Display.text($0)):\(line) " } ?? about
             Output.error.write("<\(level.priority)>\(location)\(message)" + (help.map { "; help: \($0)" } ?? ""))
         case .text:
             let prefix = level == .notice ? "" : "\(level.rawValue): "
@@ -145,7 +145,7 @@ struct Reporter: Sendable {
         case .json:
             var object: [String: JSONValue] = ["level": .string(level.rawValue), "message": .string(message)]
             if let help { object["help"] = .string(help) }
-            for (name, value) in facts where object[name] == nil { object[name] = .string(value) }
+            for (name, value) in fields where object[name] == nil { object[name] = .string(value) }
             Output.error.write(object.line)
         }
     }
@@ -153,13 +153,15 @@ struct Reporter: Sendable {
     /// Prints a diagnostic about the rules.
     func say(_ diagnostic: Diagnostic) {
         guard format != .text else {
-            diagnostic.tell(as: .text)
+            diagnostic.log(as: .text)
             return
         }
         let location = diagnostic.location
-        var facts = ["file": location.file]
-        if location.line > 0 { (facts["line"], facts["column"]) = ("\(location.line)", "\(location.column)") }
-        say(diagnostic.severity == .error ? .error : .warning, diagnostic.message, help: diagnostic.help, facts: facts)
+        var fields = ["file": location.file]
+        if location.line > 0 { (fields["line"], fields["column"]) = ("\(location.line)", "\(location.column)") }
+        say(
+            diagnostic.severity == .error ? .error : .warning, diagnostic.message, help: diagnostic.help, fields: fields
+        )
     }
 
     /// Reports what was not finished.
@@ -169,7 +171,7 @@ struct Reporter: Sendable {
     ///   - isRetained: Whether the next start continues with the unfinished jobs.
     func end(_ summary: EngineSummary, isRetained: Bool) {
         let level = isRetained ? LogLevel.notice : .warning
-        if let fault = summary.fault { say(fault) }
+        if let error = summary.error { say(error) }
         if !summary.unsettled.isEmpty {
             let paths = Display.list(summary.unsettled.prefix(5))
             let more = summary.unsettled.count > 5 ? ", …" : ""
@@ -201,7 +203,7 @@ struct Reporter: Sendable {
     // MARK: Actions
 
     private func attempt(_ report: AttemptReport) {
-        guard tells(report.weight) else { return }
+        guard logs(report.weight) else { return }
         switch format {
         case .journal:
             if report.isLeft { break }
@@ -214,7 +216,7 @@ struct Reporter: Sendable {
 
     /// Prints one line as text, or one JSON object per event.
     private func batch(_ reports: [AttemptReport]) {
-        let reports = reports.filter { tells($0.weight) }
+        let reports = reports.filter { logs($0.weight) }
         switch format {
         case .journal: for report in reports { attempt(report) }
         case .text:
@@ -247,11 +249,11 @@ struct Reporter: Sendable {
         line += " in \(seconds(first.duration))"
         // Of several outcomes, the worst is the most important.
         let worst = reports.first { $0.state == .failed } ?? reports.first { $0.state == .pending } ?? first
-        let isCommon = reports.allSatisfy { $0.word == first.word && $0.said == first.said }
-        guard !isCommon else { return line + (first.said.isEmpty ? "" : ": \(first.said)") + worst.ending }
+        let isCommon = reports.allSatisfy { $0.word == first.word && $0.summary == first.summary }
+        guard !isCommon else { return line + (first.summary.isEmpty ? "" : ": \(first.summary)") + worst.ending }
         let others = reports.filter { $0.job != worst.job }.sorted { $0.rank < $1.rank }
-        let reporting = ([worst] + others).filter { !$0.said.isEmpty }
-        let shown = reporting.prefix(mostShown).map { "\(Display.path($0.path)): \($0.said)" }
+        let reporting = ([worst] + others).filter { !$0.summary.isEmpty }
+        let shown = reporting.prefix(mostShown).map { "\(Display.path($0.path)): \($0.summary)" }
         let more = reporting.count > mostShown ? ["\(reporting.count - mostShown) more"] : []
         if !shown.isEmpty { line += ": " + (shown + more).joined(separator: "; ") }
         return line + worst.ending

@@ -85,7 +85,7 @@ final class ServiceManager: Sendable {
     }
 
     /// Forwards the reports that systemd can use.
-    func note(_ report: EngineReport) {
+    func record(_ report: EngineReport) {
         switch report {
         case .alive: send(["WATCHDOG=1"])
         case .ready(let directories, let rules), .reloaded(let directories, let rules):
@@ -96,7 +96,7 @@ final class ServiceManager: Sendable {
             let isReady = state.withLock { $0.isReady }
             let status = "STATUS=listing: \(directories) directories so far"
             send([isReady ? nil : "EXTEND_TIMEOUT_USEC=60000000", status])
-        case .journal(let fault?): send(["STATUS=the journal cannot be used: \(fault.description)"])
+        case .journal(let error?): send(["STATUS=the journal cannot be used: \(error.description)"])
         case .journal(nil): send(["STATUS=the journal can be written again"])
         case .draining(let jobs):
             state.withLock { $0.isStopping = true }

@@ -89,7 +89,7 @@ struct Frame {
     private var notices: HTML {
         var notices: [HTML] = []
         var reasons = status["reasons"].texts
-        if let fault = status["journal"]["fault"].string, !reasons.contains(fault) { reasons.append(fault) }
+        if let error = status["journal"]["error"].string, !reasons.contains(error) { reasons.append(error) }
         if !reasons.isEmpty {
             let list: HTML = "<ul>\(reasons.map { "<li>\($0)</li>" })</ul>"
             notices.append(Self.notice("bad", "Problems", "Alight is degraded", list))

@@ -15,8 +15,8 @@ struct JobPage {
             <div class="title"><h1><bdi>\(name)</bdi></h1>\(.state(of: job))\(actions)</div>
             \(outcome)
             <div class="detail">
-            <section class="card" aria-labelledby="h-facts"><h2 id="h-facts">Job</h2><dl class="facts">\(details)</dl></section>
-            \(picture(path))
+            <section class="card" aria-labelledby="h-job"><h2 id="h-job">Job</h2><dl class="details">\(details)</dl></section>
+            \(preview(path))
             </div>
             <section aria-labelledby="h-attempts"><h2 id="h-attempts">Attempts</h2>\(attempts)</section>
             </div>
@@ -90,13 +90,13 @@ struct JobPage {
     }
 
     /// The current file, if its name has the extension of an image.
-    private func picture(_ path: String) -> HTML {
+    private func preview(_ path: String) -> HTML {
         let ending = path.split(separator: ".").last?.lowercased() ?? ""
         guard path.contains("."), ["png", "jpg", "jpeg", "gif", "webp"].contains(ending), !isMovedAway else {
             return ""
         }
         return """
-            <figure class="card picture" id="picture"><img src="/v1/jobs/\(HTML.urlPart(id))/input" alt="The file as it is now">\
+            <figure class="card preview" id="preview"><img src="/v1/jobs/\(HTML.urlPart(id))/input" alt="The file as it is now">\
             <figcaption class="muted">The file as it is now</figcaption></figure>
             """
     }
@@ -163,7 +163,7 @@ struct JobPage {
         let undone: HTML =
             switch change["undone"].bool {
             case true?: " \(.badge("undone", "calm"))"
-            case false?: " <span class=\"fault\">not undone: \(change["reason"].text)</span>"
+            case false?: " <span class=\"error\">not undone: \(change["reason"].text)</span>"
             case nil: ""
             }
         return "<li>\(words)\(undone)</li>"

@@ -53,7 +53,7 @@ struct JobsPage {
         let error = jobs["error"]
         if !error.isNull {
             return
-                "<p class=\"fault\" role=\"alert\">\(error["message"].text)</p><p class=\"muted\">\(error["help"].text)</p>"
+                "<p class=\"error\" role=\"alert\">\(error["message"].text)</p><p class=\"muted\">\(error["help"].text)</p>"
         }
         let found = jobs["jobs"].elements
         guard !found.isEmpty else {
@@ -73,7 +73,7 @@ struct JobsPage {
         let isFailed = job["state"].text == "failed"
         let message: HTML =
             job["message"].text.isEmpty
-            ? "" : "<span class=\"said \(isFailed ? "fault" : "muted")\">\(job["message"].text)</span>"
+            ? "" : "<span class=\"message \(isFailed ? "error" : "muted")\">\(job["message"].text)</span>"
         let actions: HTML = isFailed ? JobActions(id: id).html : ""
         let name: HTML = .job(id.isEmpty ? nil : id, .path(job["path"].text))
         // A due path has no job yet.

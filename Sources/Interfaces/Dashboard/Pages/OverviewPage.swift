@@ -79,7 +79,7 @@ struct OverviewPage {
             """
             <li class="line"><a href="/jobs/\(HTML.urlPart(job["id"].text))">\(.time(job["ended"].string ?? job["created"].text, now: now))\
             \(.state(of: job))<span class="what">\(.path(job["path"].text))\
-            <span class="said">\(job["message"].text)</span></span><span class="rule">\(job["rule"].text)</span></a></li>
+            <span class="message">\(job["message"].text)</span></span><span class="rule">\(job["rule"].text)</span></a></li>
             """
         }
         let why = jobs["error"]["message"].string ?? "No job yet. Put a file into a watched directory."
@@ -91,7 +91,7 @@ struct OverviewPage {
             <button type="button" id="hold" hidden>Hold</button><a href="/jobs">All jobs</a></div>
             <div class="lines" role="log" aria-live="off" tabindex="0" aria-labelledby="h-activity"><ol id="lines">\(lines)\(empty)</ol></div>
             <template id="line"><li class="line"><a\(base)><time></time><span class="badge"></span><span class="what">\
-            <bdi class="path"><span></span><b></b></bdi><span class="said"></span></span><span class="rule"></span></a></li></template>
+            <bdi class="path"><span></span><b></b></bdi><span class="message"></span></span><span class="rule"></span></a></li></template>
             </section>
             """
     }
@@ -115,7 +115,7 @@ struct OverviewPage {
             let actions: HTML = status.hasJobs ? JobActions(id: id).html : ""
             return """
                 <li data-key="\(id)">\(.job(status.hasJobs ? id : nil, .path(job["path"].text)))\
-                <p class="fault">\(job["message"].text)</p>\
+                <p class="error">\(job["message"].text)</p>\
                 <div class="foot"><p class="muted"><b>\(job["rule"].text)</b> · \(.time(job["at"].text, now: now))</p>\(actions)</div></li>
                 """
         }

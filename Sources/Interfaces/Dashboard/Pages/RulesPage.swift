@@ -71,7 +71,7 @@ struct RuleTable {
         guard !job.isNull else { return "<span class=\"muted\">none yet</span>" }
         return """
             \(.job(job["job"].string, "\(.state(job["outcome"].text)) \(.time(job["at"].text, now: now))"))\
-            <span class="muted said">\(job["message"].text)</span>
+            <span class="muted message">\(job["message"].text)</span>
             """
     }
 }

@@ -9,9 +9,9 @@
   // Local times -------------------------------------------------------------------------------------------------
 
   const two = (number) => String(number).padStart(2, "0");
-  function localTime(moment) {
-    const time = new Date(moment);
-    if (Number.isNaN(time.getTime())) return moment;
+  function localTime(timestamp) {
+    const time = new Date(timestamp);
+    if (Number.isNaN(time.getTime())) return timestamp;
     const clock = `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
     const isToday = time.toDateString() === new Date().toDateString();
     return isToday ? clock : `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} ${clock}`;
@@ -124,11 +124,11 @@
   // Activity ----------------------------------------------------------------------------------------------------
 
   const kinds = { succeeded: "ok", failed: "bad", retry: "warn", not_ready: "warn" };
-  function line({ moment, word, kind, path, said, rule, job }) {
+  function line({ timestamp, word, kind, path, message, rule, job }) {
     const item = byId("line").content.firstElementChild.cloneNode(true);
     const time = item.querySelector("time");
-    time.dateTime = time.title = moment;
-    time.textContent = localTime(moment);
+    time.dateTime = time.title = timestamp;
+    time.textContent = localTime(timestamp);
     const badge = item.querySelector(".badge");
     badge.textContent = word;
     badge.classList.add(kind);
@@ -136,7 +136,7 @@
     const isNamed = cut > 0 && cut < path.length;
     item.querySelector(".path span").textContent = shown(isNamed ? path.slice(0, cut) : "");
     item.querySelector(".path b").textContent = shown(isNamed ? path.slice(cut) : path);
-    item.querySelector(".said").textContent = shown(said);
+    item.querySelector(".message").textContent = shown(message);
     item.querySelector(".rule").textContent = shown(rule);
     const link = item.querySelector("a");
     if (job && link.dataset.jobs) link.href = link.dataset.jobs + encodeURIComponent(job);
@@ -170,15 +170,15 @@
     const isFailed = attempt.state === "failed";
     if (isFailed) announceFailure();
     add({
-      moment: attempt.time, word: isFailed ? "failed" : attempt.outcome.replace("_", " "),
-      kind: kinds[isFailed ? "failed" : attempt.outcome] ?? "calm", path: attempt.path, said: attempt.message,
+      timestamp: attempt.time, word: isFailed ? "failed" : attempt.outcome.replace("_", " "),
+      kind: kinds[isFailed ? "failed" : attempt.outcome] ?? "calm", path: attempt.path, message: attempt.message,
       rule: attempt.rule, job: attempt.job,
     });
   }
   function onFile(event) {
     const file = JSON.parse(event.data);
     loadSoon();
-    add({ moment: file.at, word: file.kind, kind: "live", path: file.path, rule: (file.rules ?? []).join(", ") });
+    add({ timestamp: file.at, word: file.kind, kind: "live", path: file.path, rule: (file.rules ?? []).join(", ") });
   }
 
   // Connection --------------------------------------------------------------------------------------------------
@@ -310,8 +310,8 @@
 
   // Hides the frame of a file that is gone or is not an image.
   function watchPictures() {
-    for (const image of document.querySelectorAll(".picture img")) {
-      const hide = () => { image.closest(".picture").hidden = true; };
+    for (const image of document.querySelectorAll(".preview img")) {
+      const hide = () => { image.closest(".preview").hidden = true; };
       if (image.complete && image.naturalWidth === 0) hide(); else image.addEventListener("error", hide, { once: true });
     }
   }
@@ -330,9 +330,9 @@
     tip = document.createElement("div");
     tip.className = "tip";
     tip.setAttribute("aria-hidden", "true");
-    const moment = document.createElement("b");
-    moment.textContent = localTime(hit.dataset.at);
-    tip.append(moment, hit.dataset.says ?? "");
+    const timestamp = document.createElement("b");
+    timestamp.textContent = localTime(hit.dataset.at);
+    tip.append(timestamp, hit.dataset.says ?? "");
     const area = hit.closest(".area"), box = area.getBoundingClientRect(), at = hit.getBoundingClientRect();
     const middle = at.left + at.width / 2 - box.left;
     area.append(tip);

@@ -13,23 +13,23 @@ package indirect enum ParameterTemplate: Sendable, Hashable {
     /// Returns the parameters with each placeholder replaced.
     ///
     /// - Parameters:
-    ///   - facts: The values of the placeholders.
+    ///   - values: The values of the placeholders.
     ///   - schema: The schema, which marks the strings that are URLs; values in these are percent-encoded.
     /// - Returns: The parameters of one attempt.
-    package func expanded(with facts: PlaceholderValues, schema: ParameterSchema? = nil) -> Parameter {
+    package func expanded(with values: PlaceholderValues, schema: ParameterSchema? = nil) -> Parameter {
         switch self {
         case .value(let value): .value(value)
         case .text(let template):
             .text(
                 schema?.role == ParameterSchema.url
-                    ? template.expanded(with: facts) { Array(String(percentEncoding: $0).utf8) }
-                    : template.expanded(with: facts))
-        case .array(let elements): .array(elements.map { $0.expanded(with: facts, schema: schema?.items) })
+                    ? template.expanded(with: values) { Array(String(percentEncoding: $0).utf8) }
+                    : template.expanded(with: values))
+        case .array(let elements): .array(elements.map { $0.expanded(with: values, schema: schema?.items) })
         case .object(let members):
             .object(
                 Dictionary(
                     uniqueKeysWithValues: members.map { name, member in
-                        (name, member.expanded(with: facts, schema: schema?.properties?[name]))
+                        (name, member.expanded(with: values, schema: schema?.properties?[name]))
                     }))
         }
     }

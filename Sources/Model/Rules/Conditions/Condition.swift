@@ -5,7 +5,7 @@ package import System
 
 /// The condition on a file beyond its path, for a rule to run: `where:`.
 ///
-/// A condition is evaluated from facts alone, and the result may be unknown: the content type of a file that is
+/// A condition is evaluated from its input alone, and the result may be unknown: the content type of a file that is
 /// unreadable or deleted cannot be determined. An unknown result stays unknown under `not`. Other conditions decide it
 /// where they suffice: in `any` a condition that holds, in `all` one that fails.
 package indirect enum Condition: Sendable, Hashable {
@@ -82,7 +82,7 @@ extension Condition {
     }
 }
 
-/// The facts that a condition is evaluated from.
+/// The input from which a condition is evaluated.
 package struct ConditionInput: Sendable, Hashable {
     /// The content type, as far as it is known.
     package enum Content: Sendable, Hashable {
@@ -111,7 +111,7 @@ package struct ConditionInput: Sendable, Hashable {
         (self.writer, self.now) = (writer, now)
     }
 
-    /// Creates the facts of an event; for a moved file, those of its new name.
+    /// Creates the input for an event; for a moved file, with its new path.
     ///
     /// Ages are relative to the time of the event, so that a job that waits, or is retried, is evaluated as when it was
     /// created.

@@ -84,10 +84,10 @@ package struct Template: Sendable, Hashable {
     /// directory, which no file name may do. Such a component becomes `_` or `__`.
     ///
     /// - Parameters:
-    ///   - facts: The values of the placeholders.
+    ///   - values: The values of the placeholders.
     ///   - encoding: The encoding that is applied to each value first.
     /// - Returns: The bytes.
-    package func expanded(with facts: PlaceholderValues, encoding: ([UInt8]) -> [UInt8] = { $0 }) -> [UInt8] {
+    package func expanded(with values: PlaceholderValues, encoding: ([UInt8]) -> [UInt8] = { $0 }) -> [UInt8] {
         var bytes: [UInt8] = []
         var captures: [Range<Int>] = []
         for part in parts {
@@ -95,7 +95,7 @@ package struct Template: Sendable, Hashable {
             case .literal(let literal): bytes += literal
             case .placeholder(let placeholder):
                 let start = bytes.count
-                bytes += encoding(facts.value(of: placeholder))
+                bytes += encoding(values.value(of: placeholder))
                 if placeholder.isCapture { captures.append(start..<bytes.count) }
             }
         }
@@ -134,10 +134,10 @@ extension Template {
     /// `${directory}`, are paths of the event.
     ///
     /// - Parameters:
-    ///   - facts: The values of the placeholders.
+    ///   - values: The values of the placeholders.
     ///   - directory: The directory that relative paths are relative to.
     /// - Returns: An absolute path.
-    package func confinedPath(with facts: PlaceholderValues, in directory: PathBytes) -> PathBytes? {
+    package func confinedPath(with values: PlaceholderValues, in directory: PathBytes) -> PathBytes? {
         var path: [UInt8] = []
         var name: [UInt8] = []
         var isGiven = false
@@ -147,7 +147,7 @@ extension Template {
             switch part {
             case .literal(let literal): bytes = literal
             case .placeholder(let placeholder):
-                bytes = facts.value(of: placeholder)
+                bytes = values.value(of: placeholder)
                 guard !bytes.contains(0) else { return nil }
                 if bytes.contains(.slash) {
                     path += name + bytes

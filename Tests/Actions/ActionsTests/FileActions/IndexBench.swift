@@ -55,7 +55,9 @@ struct IndexBench {
     /// Waits until no process can write to the file.
     ///
     /// Other tests start programs: a child inherits each open descriptor until it calls execve(2).
-    func waitForWriters(_ name: String) { #expect(Deadline.wait { KernelFileSystem().writers(of: path(name)) == .nobody }) }
+    func waitForWriters(_ name: String) {
+        #expect(Deadline.wait { KernelFileSystem().writers(of: path(name)) == .free })
+    }
 
     func names() -> [String]? { entries()?.compactMap { $0["path"] as? String } }
 }

@@ -53,7 +53,7 @@ struct LeftoverTests {
 
     @Test func `after a normal exit every descendant is dead`() {
         let result = launcher.run(escape("leave", timeout: .seconds(60), linger: .milliseconds(100)), stop: stop)
-        #expect(result.way == .exited(status: 0))
+        #expect(result.termination == .exited(status: 0))
         #expect(result.text == "ready\n")
         let processes = directory.processes(in: "ids")
         #expect(processes.count == 5)
@@ -67,7 +67,7 @@ struct LeftoverTests {
         for timeout in [1, 10, 60] where processes.count < 5 {
             try? FileManager.default.removeItem(atPath: "\(directory.path)/ids")
             let result = launcher.run(escape("stay", timeout: .seconds(timeout), linger: .seconds(2)), stop: stop)
-            #expect(result.way == .timedOut)
+            #expect(result.termination == .timedOut)
             processes = directory.processes(in: "ids")
         }
         #expect(processes.count == 5)
@@ -77,7 +77,7 @@ struct LeftoverTests {
     @Test func `a background process with the output open is waited for as long as it may linger`() {
         let script = "sleep 600 & echo $! >'\(directory.path)/ids'; echo hi"
         let result = launcher.run(shell(script, linger: .milliseconds(200)), stop: stop)
-        #expect(result.way == .exited(status: 0))
+        #expect(result.termination == .exited(status: 0))
         #expect(result.text == "hi\n")
         #expect(result.duration >= .milliseconds(200))
         #expect(result.duration < .seconds(60))
@@ -102,7 +102,7 @@ struct LeftoverTests {
             executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(chain.utf8)], timeout: .seconds(200),
             linger: .milliseconds(100))
         let result = launcher.run(command, stop: stop)
-        #expect(result.way == .exited(status: 0))
+        #expect(result.termination == .exited(status: 0))
         #expect(result.duration < .seconds(60))
     }
 
@@ -157,7 +157,7 @@ struct LeftoverTests {
         }
         let script = "cd '\(directory.path)'; (echo $$; echo $PPID) >i; mv i ids; exec sleep 600"
         let result = launcher.run(shell(script), stop: stop)
-        #expect(result.way == .signalled(SIGKILL))
+        #expect(result.termination == .signalled(SIGKILL))
         let program = try #require(directory.processes(in: "ids").first)
         #expect(Deadline.wait { isGone(program) })
     }

@@ -32,29 +32,29 @@ struct ServeSessionTests {
     @Test func `the session sends hello, and accepts no request before it is ready`() {
         var session = ServeSession(window: 4, limits: limits, at: start)
         #expect(session.takeCommands() == [.hello])
-        #expect(session.room == 0)
+        #expect(session.capacity == 0)
         #expect(session.isStarting)
         #expect(session.nextDeadline == at(10))
         _ = session.receive(.ready(protocol: 1, concurrent: nil), at: at(9.9))
         session.advance(to: at(10))
-        #expect(session.fault == nil)
-        #expect(session.room == 4)
+        #expect(session.failure == nil)
+        #expect(session.capacity == 4)
     }
 
     @Test(arguments: [
-        (ServeMessage.ready(protocol: 1, concurrent: 3), ServeSession.Fault?.none, 3),
+        (ServeMessage.ready(protocol: 1, concurrent: 3), ServeSession.Failure?.none, 3),
         (.ready(protocol: 1, concurrent: 0), nil, 1), (.ready(protocol: 1, concurrent: -5), nil, 1),
         (.ready(protocol: 1, concurrent: 100_000), nil, 256),
         (.ready(protocol: 2, concurrent: 3), .wrongProtocol(2), 0),
         (.ready(protocol: nil, concurrent: 3), .wrongProtocol(nil), 0), (.other("x"), nil, 0), (.pong(0), nil, 0),
     ])
-    func `the first line is checked`(message: ServeMessage, fault: ServeSession.Fault?, capacity: Int) {
+    func `the first line is checked`(message: ServeMessage, failure: ServeSession.Failure?, capacity: Int) {
         var session = ServeSession(window: 1, limits: limits, at: start)
         _ = session.takeCommands()
         #expect(session.receive(message, at: at(1)) == nil)
-        #expect(session.fault == fault)
-        #expect(session.room == capacity)
-        #expect(session.takeCommands() == (fault == nil ? [] : [.terminate]))
+        #expect(session.failure == failure)
+        #expect(session.capacity == capacity)
+        #expect(session.takeCommands() == (failure == nil ? [] : [.terminate]))
     }
 
     @Test func `without ready the process is terminated after ten seconds`() {
@@ -64,18 +64,18 @@ struct ServeSessionTests {
         #expect(session.takeCommands() == [])
         session.advance(to: at(10))
         #expect(session.takeCommands() == [.terminate])
-        #expect(session.fault == .neverReady)
+        #expect(session.failure == .neverReady)
         // This is too late.
         _ = session.receive(.ready(protocol: 1, concurrent: 1), at: at(10.1))
-        #expect(session.room == 0)
+        #expect(session.capacity == 0)
         #expect(session.nextDeadline == nil)
     }
 
     @Test func `a second ready changes nothing`() {
         var session = ready(2)
         _ = session.receive(.ready(protocol: 7, concurrent: 9), at: at(2))
-        #expect(session.room == 2)
-        #expect(session.fault == nil)
+        #expect(session.capacity == 2)
+        #expect(session.failure == nil)
     }
 
     // MARK: - Requests
@@ -105,7 +105,7 @@ struct ServeSessionTests {
         #expect(
             session.receive(result("zzz"), at: at(2))
                 == .notice("answered attempt 1 of 'zzz', which isn't open; the answer is ignored"))
-        #expect(session.fault == nil)
+        #expect(session.failure == nil)
     }
 
     @Test func `progress belongs to the open request`() {
@@ -130,7 +130,7 @@ struct ServeSessionTests {
         #expect(session.canTake("c") == false)
         session.advance(to: at(16))
         #expect(session.takeCommands() == [.kill])
-        #expect(session.fault == .ignoredCancel)
+        #expect(session.failure == .ignoredCancel)
         // An answer that was sent before the process died is not lost.
         #expect(session.receive(result("b"), at: at(16)) == .answered(b, line: [1], after: nil))
     }
@@ -146,7 +146,7 @@ struct ServeSessionTests {
         #expect(session.receive(result("a"), at: at(7)) == .answered(a, line: [1], after: .timeOut))
         #expect(session.receive(result("b"), at: at(7)) == .answered(b, line: [1], after: .stop))
         session.advance(to: at(30))
-        #expect(session.fault == nil)
+        #expect(session.failure == nil)
     }
 
     // MARK: - Garbage
@@ -156,13 +156,13 @@ struct ServeSessionTests {
         for _ in 1...3 {
             send(&session, "a", at: 1)
             for _ in 1...1_000 { #expect(session.receive(.other("noise"), at: at(2)) == nil) }
-            #expect(session.fault == nil)
+            #expect(session.failure == nil)
             _ = session.receive(.result(id: "a", attempt: 1, line: []), at: at(2))
         }
         for _ in 1...1_000 { _ = session.receive(.progress(id: "none", fraction: 0, message: nil), at: at(3)) }
-        #expect(session.fault == nil)
+        #expect(session.failure == nil)
         _ = session.receive(.other("noise"), at: at(3))
-        #expect(session.fault == .unknownFlood("the type \"noise\""))
+        #expect(session.failure == .unknownFlood("the type \"noise\""))
     }
 
     @Test func `ten lines that are not JSON terminate the process`() {
@@ -174,9 +174,9 @@ struct ServeSessionTests {
             }
             _ = session.receive(.other("x"), at: at(2))
         }
-        #expect(session.fault == nil)
+        #expect(session.failure == nil)
         #expect(session.receive(.unreadable("Traceback"), at: at(2)) == nil)
-        #expect(session.fault == .notJSON("Traceback"))
+        #expect(session.failure == .notJSON("Traceback"))
         #expect(session.takeCommands() == [.terminate])
     }
 
@@ -187,24 +187,24 @@ struct ServeSessionTests {
             var session = ready(4)
             for id in open { send(&session, id, at: 1) }
             session.receiveTooLong(Array(start.utf8))
-            #expect(session.fault == .lineTooLong)
+            #expect(session.failure == .lineTooLong)
             #expect(session.open.filter(\.value.isTooLarge).map(\.key) == culprits)
         }
     }
 
-    @Test(arguments: [ServeSession.Fault.closedOutput, .closedInput])
-    func `a process that closes a stream gets nothing more, and a second to exit`(fault: ServeSession.Fault) {
+    @Test(arguments: [ServeSession.Failure.closedOutput, .closedInput])
+    func `a process that closes a stream gets nothing more, and a second to exit`(failure: ServeSession.Failure) {
         var session = ready(2)
         send(&session, "a", at: 1)
         _ = session.takeCommands()
-        session.lose(fault, at: at(2))
-        #expect(session.room == 0)
+        session.lose(failure, at: at(2))
+        #expect(session.capacity == 0)
         #expect(!session.isLive)
         session.advance(to: at(2.9))
         #expect(session.takeCommands() == [])
         session.advance(to: at(3))
         #expect(session.takeCommands() == [.terminate])
-        #expect(session.fault == fault)
+        #expect(session.failure == failure)
     }
 
     // MARK: - Idle processes
@@ -223,7 +223,7 @@ struct ServeSessionTests {
         _ = session.receive(.pong(1), at: at(62))
         session.advance(to: at(71))
         #expect(session.takeCommands() == [.terminate])
-        #expect(session.fault == .noPong)
+        #expect(session.failure == .noPong)
     }
 
     @Test func `a busy process is not pinged`() {
@@ -246,7 +246,7 @@ struct ServeSessionTests {
         session.advance(to: at(301))
         #expect(session.takeCommands() == [.endOfFile])
         #expect(session.mayEnd)
-        #expect(session.room == 0)
+        #expect(session.capacity == 0)
         // The process may close its streams in any order.
         session.lose(.closedOutput, at: at(302))
         #expect(session.mayEnd)
@@ -264,7 +264,7 @@ struct ServeSessionTests {
         for id in ["a", "b"] { send(&session, id, at: 1) }
         _ = session.receive(result("a"), at: at(2))
         send(&session, "c", at: 2)
-        #expect(session.room == 0)
+        #expect(session.capacity == 0)
         _ = session.receive(result("c"), at: at(3))
         #expect(!session.canTake("d"))
         #expect(!session.mayEnd)
@@ -279,7 +279,7 @@ struct ServeSessionTests {
         _ = session.takeCommands()
         #expect(session.nextDeadline == at(86_400))
         session.advance(to: at(86_400))
-        #expect(session.room == 0)
+        #expect(session.capacity == 0)
         #expect(session.takeCommands() == [])
         _ = session.receive(result("a"), at: at(86_500))
         #expect(session.takeCommands() == [.endOfFile])
@@ -298,7 +298,7 @@ struct ServeSessionTests {
         session.retire(at: at(1))
         #expect(session.takeCommands() == [.hello, .endOfFile])
         _ = session.receive(.ready(protocol: 1, concurrent: 1), at: at(2))
-        #expect(session.room == 0)
+        #expect(session.capacity == 0)
         #expect(session.mayEnd)
     }
 }

@@ -92,18 +92,18 @@ struct ConfinementTests {
 
     @Test func `a program that exceeds its CPU time gets SIGXCPU`() {
         let result = python("while True: pass") { $0.limits.cpu = .seconds(1) }
-        #expect(result.way == .signalled(SIGXCPU))
+        #expect(result.termination == .signalled(SIGXCPU))
     }
 
     @Test func `a program that ignores SIGXCPU is killed, and the launcher reports why`() {
         let script = "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
         let result = python(script) { $0.limits.cpu = .seconds(1) }
-        #expect(result.way == .signalled(SIGXCPU))
+        #expect(result.termination == .signalled(SIGXCPU))
     }
 
     @Test func `a program killed for another reason is not reported as out of CPU time`() {
         let result = run("kill -9 $$") { $0.limits.cpu = .seconds(1) }
-        #expect(result.way == .signalled(SIGKILL))
+        #expect(result.termination == .signalled(SIGKILL))
     }
 
     @Test func `limits on memory, descriptors and file size are enforced`() throws {
@@ -122,18 +122,18 @@ struct ConfinementTests {
         #expect(files.text == "\(EMFILE)\n")
         let directory = TemporaryDirectory()
         let size = run("exec head -c 100000 /dev/zero >'\(directory.path)/f'") { $0.limits.fileSize = 1000 }
-        #expect(size.way == .signalled(SIGXFSZ))
+        #expect(size.termination == .signalled(SIGXFSZ))
     }
 
     // MARK: - Refused plans
 
     @Test(.enabled(if: geteuid() != 0)) func `a setting that needs root fails the start for other users`() {
         let nice = run("true") { $0.nice = -20 }
-        #expect(nice.way == .couldNotStart("cannot set 'nice' to -20: Permission denied"))
+        #expect(nice.termination == .couldNotStart("cannot set 'nice' to -20: Permission denied"))
         let user = run("true") {
             $0.user = ProgramUser(text: "root", name: "root", uid: 0, gid: 0, groups: [0], home: "/root")
         }
-        #expect(user.way == .couldNotStart("cannot become user 'root': Operation not permitted"))
+        #expect(user.termination == .couldNotStart("cannot become user 'root': Operation not permitted"))
     }
 
     @Test func `a plan of another version, a truncated plan and one that is too long are refused`() throws {

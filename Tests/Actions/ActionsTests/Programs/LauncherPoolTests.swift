@@ -19,20 +19,20 @@ struct LauncherPoolTests {
     /// Runs a script and returns its output, the process ID of its launcher, and how it ended.
     private func run(
         _ script: String, timeout: Duration = .seconds(60), _ change: (inout ProgramConfinement) -> Void = { _ in }
-    ) throws -> (output: String, launcher: pid_t, way: ProgramResult.Termination) {
+    ) throws -> (output: String, launcher: pid_t, termination: ProgramResult.Termination) {
         var command = shell("echo $PPID; \(script)", timeout: timeout, grace: .milliseconds(100))
         change(&command.confinement)
         let result = launcher.run(command, stop: stop)
         let lines = result.text.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
-        return (lines.count > 1 ? String(lines[1]) : "", try #require(pid_t(lines[0])), result.way)
+        return (lines.count > 1 ? String(lines[1]) : "", try #require(pid_t(lines[0])), result.termination)
     }
 
     @Test func `a launcher runs one program after another`() throws {
         let first = try run("exit 3")
         let second = try run("kill -9 $$")
         let third = try run("echo hi")
-        #expect(first.way == .exited(status: 3))
-        #expect(second.way == .signalled(SIGKILL))
+        #expect(first.termination == .exited(status: 3))
+        #expect(second.termination == .signalled(SIGKILL))
         #expect(third.output == "hi\n")
         #expect(Set([first.launcher, second.launcher, third.launcher]).count == 1)
     }
@@ -57,8 +57,8 @@ struct LauncherPoolTests {
     @Test func `a launcher runs the next program after a failed start and after a timeout`() throws {
         let first = try run("echo hi")
         let missing = launcher.run(Command(executable: "/nowhere/x", timeout: .seconds(60)), stop: stop)
-        #expect(missing.way == .couldNotStart("cannot start '/nowhere/x': No such file or directory"))
-        #expect(try run("trap '' TERM; sleep 600 & wait; wait", timeout: .milliseconds(200)).way == .timedOut)
+        #expect(missing.termination == .couldNotStart("cannot start '/nowhere/x': No such file or directory"))
+        #expect(try run("trap '' TERM; sleep 600 & wait; wait", timeout: .milliseconds(200)).termination == .timedOut)
         let last = try run("echo hi")
         #expect(last.output == "hi\n")
         #expect(last.launcher == first.launcher)
@@ -136,7 +136,7 @@ struct LauncherPoolTests {
         #expect(kill(child, number) == 0 && kill(first.launcher, number) == 0)
         #expect(Deadline.wait { hasTakenSignals(child) && hasTakenSignals(first.launcher) })
         let second = try run(signals)
-        #expect(second.way == .exited(status: 0))
+        #expect(second.termination == .exited(status: 0))
         #expect(second.output == first.output)
         #expect(first.output.filter { $0 == "0" }.count == 4 * 16, "\(first.output)")
         #expect(second.launcher == first.launcher)
@@ -146,7 +146,7 @@ struct LauncherPoolTests {
     func `a program can have its launcher terminate it at once`(asked: Int32, met: Int32) throws {
         for _ in 0..<20 {
             let result = try run("kill -\(asked) $PPID; sleep 600")
-            #expect(result.way == .signalled(met))
+            #expect(result.termination == .signalled(met))
         }
     }
 
@@ -172,8 +172,8 @@ struct LauncherPoolTests {
         let first = try run(": >/proc/$PPID/fd/1; echo hi")
         let second = try run(": >/proc/$PPID/fd/1; echo hi")
         let third = try run("readlink /proc/$PPID/fd/1")
-        #expect(first.way == .exited(status: 0) && first.output == "hi\n")
-        #expect(second.way == .exited(status: 0) && second.output == "hi\n")
+        #expect(first.termination == .exited(status: 0) && first.output == "hi\n")
+        #expect(second.termination == .exited(status: 0) && second.output == "hi\n")
         #expect(third.output == "/dev/null\n")
         #expect(Set([first.launcher, second.launcher, third.launcher]).count == 1)
     }
@@ -227,7 +227,7 @@ struct LauncherPoolTests {
             return [65]
         }
         let result = launcher.run(command, stop: stop, report: { _ in }, lateInput: input)
-        #expect(result.way == .timedOut)
+        #expect(result.termination == .timedOut)
     }
 
     @Test(arguments: [4000, 300_000])
@@ -249,7 +249,7 @@ struct LauncherPoolTests {
             if line.elementsEqual("full".utf8) { _ = try? directory.write("go", "") }
         }
         let result = launcher.run(filling(directory, then: rest), stop: stop, report: take, lateInput: input)
-        #expect(result.way == .exited(status: 0))
+        #expect(result.termination == .exited(status: 0))
         #expect(result.output == bytes)
     }
 
@@ -272,7 +272,7 @@ struct LauncherPoolTests {
         #expect(kill(first.launcher, SIGSTOP) == 0)
         #expect(Deadline.wait { Descendants.state(of: first.launcher) == "T" })
         let second = try run("echo there", timeout: .seconds(1))
-        #expect(second.way == .exited(status: 0))
+        #expect(second.termination == .exited(status: 0))
         #expect(second.output == "there\n")
         #expect(second.launcher == first.launcher)
     }
@@ -283,7 +283,7 @@ struct LauncherPoolTests {
         let script = "setsid sleep 600 & echo $! >'\(ids.path)/ids'; kill -STOP $PPID; sleep 600"
         let result = try run(script, timeout: .seconds(1))
         #expect(result.launcher == first.launcher)
-        #expect(result.way == .timedOut)
+        #expect(result.termination == .timedOut)
         let processes = ids.processes(in: "ids")
         #expect(processes.count == 1)
         #expect(processes.allSatisfy(isGone))
@@ -307,7 +307,7 @@ struct LauncherPoolTests {
             executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: .seconds(2),
             grace: .milliseconds(100))
         let result = launcher.run(command, stop: stop)
-        #expect(result.way == .timedOut, "\(result)")
+        #expect(result.termination == .timedOut, "\(result)")
         let processes = directory.processes(in: "ids")
         #expect(processes.count == 2)
         #expect(Deadline.wait { processes.allSatisfy(isGone) })
@@ -329,7 +329,7 @@ struct LauncherPoolTests {
             var (confined, placed) = (shell("true"), shell("true"))
             confined.confinement.grants = [ProgramConfinement.Grant("/nowhere", .read)]
             placed.directory = "/nowhere"
-            let terminations = [confined, placed].map { launcher.run($0, stop: stop).way }
+            let terminations = [confined, placed].map { launcher.run($0, stop: stop).termination }
             #expect(
                 terminations == [
                     .couldNotStart("cannot add '/nowhere' to its sandbox: No such file or directory"),
@@ -344,7 +344,7 @@ struct LauncherPoolTests {
         let arguments = (0..<200).map { _ in [UInt8](repeating: 65, count: 100_000) }
         let result = launcher.run(
             Command(executable: "/bin/true", arguments: arguments, timeout: .seconds(60)), stop: stop)
-        #expect(result.way == .couldNotStart("its arguments and its environment are too long"))
+        #expect(result.termination == .couldNotStart("its arguments and its environment are too long"))
     }
 
     @Test func `a program that asks to be traced by its parent runs`() {
@@ -352,7 +352,7 @@ struct LauncherPoolTests {
         let command = Command(
             executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: .seconds(60))
         let result = launcher.run(command, stop: stop)
-        #expect(result.way == .exited(status: 0))
+        #expect(result.termination == .exited(status: 0))
         #expect(result.text == "hi\n")
     }
 

@@ -22,8 +22,8 @@ struct LeakTests {
                     let text = "\(thread)-\(round)"
                     let input = Array(text.utf8) + [UInt8](repeating: 0, count: round * 20_000)
                     let result = launcher.run(shell("head -c \(text.utf8.count); exit 7", input: input), stop: stop)
-                    if result.way != .exited(status: 7) || result.text != text {
-                        failures.change { $0.append("\(text): \(result.way) '\(result.text)'") }
+                    if result.termination != .exited(status: 7) || result.text != text {
+                        failures.change { $0.append("\(text): \(result.termination) '\(result.text)'") }
                     }
                 }
             }
@@ -47,8 +47,8 @@ struct LeakTests {
             onThreads(200) { thread in
                 for round in 0..<50 {
                     let result = runWhenPossible(command, by: launcher, stop: stop)
-                    if result.way != .exited(status: 0) {
-                        failures.change { $0.append("\(thread)-\(round): \(result.way)") }
+                    if result.termination != .exited(status: 0) {
+                        failures.change { $0.append("\(thread)-\(round): \(result.termination)") }
                     }
                 }
             }
@@ -102,16 +102,16 @@ struct LeakTests {
                 launcher.endIdle()
                 limit.rlim_cur = usual
                 setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-                if case .notLaunched = result.way {
+                if case .notLaunched = result.termination {
                     refused += 1
                     continue
                 }
                 launched += 1
-                #expect(result.way == .exited(status: 3), "with \(spare) spare descriptors")
+                #expect(result.termination == .exited(status: 3), "with \(spare) spare descriptors")
                 #expect(result.text == "A")
             }
             #expect((1...30).contains(launched), "\(launched) with \(before) descriptors before")
-            #expect(launcher.run(shell("exit 4"), stop: stop).way == .exited(status: 4))
+            #expect(launcher.run(shell("exit 4"), stop: stop).termination == .exited(status: 4))
             launcher.endIdle()
             // Foundation leaks the two descriptors of its socket pair when the system refuses a start.
             let most = before + 2 * refused
@@ -220,6 +220,6 @@ private func runWhenPossible(_ command: Command, by launcher: ProcessLauncher, s
     let deadline = ContinuousClock.now + .seconds(120)
     while true {
         let result = launcher.run(command, stop: stop)
-        guard case .notLaunched = result.way, ContinuousClock.now < deadline else { return result }
+        guard case .notLaunched = result.termination, ContinuousClock.now < deadline else { return result }
     }
 }

@@ -36,7 +36,7 @@ struct OrphanTests {
                 let directory = TemporaryDirectory()
                 let command = OrphanTests.command(
                     OrphanTests.killer, [directory.path.description, "", LeftoverTests.escape])
-                #expect(launcher.run(command, stop: StopSignal()).way == .signalled(SIGKILL))
+                #expect(launcher.run(command, stop: StopSignal()).termination == .signalled(SIGKILL))
                 let processes = directory.processes(in: "ids")
                 #expect(processes.count == 5 && processes.allSatisfy(isGone), "\(processes.filter { !isGone($0) })")
             }
@@ -59,7 +59,7 @@ struct OrphanTests {
                     os.setsid()
                 """
             let result = try makeLauncher().run(OrphanTests.command(chain), stop: StopSignal())
-            #expect(result.way == .signalled(SIGKILL))
+            #expect(result.termination == .signalled(SIGKILL))
             #expect(Descendants.of(getpid()).isEmpty)
         }
     }
@@ -79,11 +79,11 @@ struct OrphanTests {
             Thread.detachNewThread {
                 let script = "echo $$ >'\(path)/neighbour'; until test -e '\(path)/go'; do sleep 0.01; done; exit 7"
                 let result = launcher.run(shell(script, timeout: .seconds(300)), stop: StopSignal())
-                termination.change { $0 = result.way }
+                termination.change { $0 = result.termination }
             }
             #expect(Deadline.wait { directory.processes(in: "neighbour").count == 1 })
             let result = launcher.run(shell("kill -9 $PPID; sleep 600", timeout: .seconds(300)), stop: StopSignal())
-            #expect(result.way == .signalled(SIGKILL))
+            #expect(result.termination == .signalled(SIGKILL))
             #expect(!isOther || kill(other, 0) == 0)
             try directory.write("go", "")
             #expect(Deadline.wait { termination.value != nil })

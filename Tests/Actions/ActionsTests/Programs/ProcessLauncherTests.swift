@@ -41,7 +41,7 @@ struct ProcessLauncherTests {
         let input = (0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         let command = Command(executable: "/bin/cat", input: input, timeout: .seconds(60))
         let result = run(command)
-        #expect(result.way == .exited(status: 0))
+        #expect(result.termination == .exited(status: 0))
         #expect(result.output == input)
     }
 
@@ -71,7 +71,7 @@ struct ProcessLauncherTests {
             sigaddset(&set, SIGUSR2)
             pthread_sigmask(SIG_BLOCK, &set, nil)
             pthread_kill(pthread_self(), SIGUSR2)
-            #expect(launcher.run(shell("exit 0"), stop: stop).way == .exited(status: 0))
+            #expect(launcher.run(shell("exit 0"), stop: stop).termination == .exited(status: 0))
             let isCaught = hasCaught.load(ordering: .relaxed)
             #expect(!isCaught)
             var number: Int32 = 0
@@ -91,14 +91,14 @@ struct ProcessLauncherTests {
 
     @Test func `a program that never reads its input is not an error`() {
         let result = run(shell("echo done", input: [UInt8](repeating: 65, count: 1 << 20)))
-        #expect(result.way == .exited(status: 0))
+        #expect(result.termination == .exited(status: 0))
         #expect(result.text == "done\n")
     }
 
     @Test func `a program that closes its input keeps running`() {
         let script = "exec <&-; echo done; exec >&- 2>&-; for i in 1 2 3; do :; done; exit 3"
         let result = run(shell(script, input: [UInt8](repeating: 65, count: 1 << 20)))
-        #expect(result.way == .exited(status: 3))
+        #expect(result.termination == .exited(status: 3))
         #expect(result.text == "done\n")
     }
 
@@ -111,19 +111,19 @@ struct ProcessLauncherTests {
 
     @Test func `a gigabyte of output is truncated at the limit, and the program is terminated`() {
         let result = run(shell("head -c 1G /dev/zero", output: .collected(limit: 100_000)))
-        #expect(result.way == .outputTooLarge)
+        #expect(result.termination == .outputTooLarge)
         #expect(result.output.count == 100_000)
     }
 
     @Test func `output of exactly the limit is not too large`() {
         let result = run(shell("head -c 100000 /dev/zero", output: .collected(limit: 100_000)))
-        #expect(result.way == .exited(status: 0))
+        #expect(result.termination == .exited(status: 0))
         #expect(result.output.count == 100_000)
     }
 
     @Test func `the head and the tail of endless stderr are stored`() {
         let result = run(shell("echo first >&2; head -c 30M /dev/zero | tr '\\0' x >&2; echo >&2; echo last >&2"))
-        #expect(result.way == .exited(status: 0))
+        #expect(result.termination == .exited(status: 0))
         #expect(result.log.text.hasPrefix("first\nxxx"))
         #expect(result.log.text.hasSuffix("xxx\nlast\n"))
         #expect(result.log.text.utf8.count < 140_000)
@@ -153,14 +153,14 @@ struct ProcessLauncherTests {
         let result = launcher.run(shell(script), stop: stop) { line in
             if line.elementsEqual("waiting".utf8) { _ = try? directory.write("go", "") }
         }
-        #expect(result.way == .exited(status: 0))
+        #expect(result.termination == .exited(status: 0))
     }
 
     @Test func `output can be logged, and is not split into lines without limit`() {
         var size = 0
         let command = shell("head -c 3M /dev/zero | tr '\\0' x; echo end", output: .reported)
         let result = launcher.run(command, stop: stop) { size += $0.count }
-        #expect(result.way == .exited(status: 0))
+        #expect(result.termination == .exited(status: 0))
         #expect(size == OutputLines.limit)
         #expect(result.unread == 3 << 20 + 4 - OutputLines.limit)
         #expect(result.log.text.hasSuffix("xend\n"))
@@ -171,23 +171,23 @@ struct ProcessLauncherTests {
 
     @Test(arguments: [0, 1, 64, 75, 126, 127, 255])
     func `an exit status is reported`(status: Int32) {
-        #expect(run(shell("exit \(status)")).way == .exited(status: status))
+        #expect(run(shell("exit \(status)")).termination == .exited(status: status))
     }
 
     @Test(arguments: [SIGKILL, SIGSEGV, SIGTERM, SIGHUP, SIGPIPE])
     func `a death by signal is reported`(number: Int32) {
-        #expect(run(shell("kill -\(number) $$; sleep 60")).way == .signalled(number))
+        #expect(run(shell("kill -\(number) $$; sleep 60")).termination == .signalled(number))
     }
 
     @Test func `half a line before a death is retained`() {
         let result = run(shell("printf '{\"outcome\":\"succ'; kill -9 $$"))
-        #expect(result.way == .signalled(SIGKILL))
+        #expect(result.termination == .signalled(SIGKILL))
         #expect(result.text == "{\"outcome\":\"succ")
     }
 
     @Test func `a program that does not exist cannot be started`() {
         let result = run(Command(executable: "/nowhere/x", timeout: .seconds(60)))
-        #expect(result.way == .couldNotStart("cannot start '/nowhere/x': No such file or directory"))
+        #expect(result.termination == .couldNotStart("cannot start '/nowhere/x': No such file or directory"))
         #expect(result.miss == .gone)
     }
 
@@ -206,7 +206,7 @@ struct ProcessLauncherTests {
         ]
         for (file, reason, miss) in cases {
             let result = run(Command(executable: file, timeout: .seconds(60)))
-            #expect(result.way == .couldNotStart("cannot start '\(file)': \(reason)"))
+            #expect(result.termination == .couldNotStart("cannot start '\(file)': \(reason)"))
             #expect(result.miss == miss)
         }
     }
@@ -220,8 +220,8 @@ struct ProcessLauncherTests {
         try binary.write(to: URL(fileURLWithPath: file.description))
         try #require(chmod(file.description, 0o755) == 0)
         let result = run(Command(executable: file, timeout: .seconds(60)))
-        guard case .couldNotStart(let reason) = result.way else {
-            Issue.record("\(result.way)")
+        guard case .couldNotStart(let reason) = result.termination else {
+            Issue.record("\(result.termination)")
             return
         }
         #expect(reason.hasPrefix("cannot start '\(file)': its interpreter '/"))
@@ -232,11 +232,13 @@ struct ProcessLauncherTests {
     @Test func `a missing working directory, a NUL and a missing launcher are results too`() {
         var command = shell("true")
         command.directory = "/nowhere"
-        #expect(run(command).way == .couldNotStart("cannot enter the directory '/nowhere': No such file or directory"))
+        #expect(
+            run(command).termination
+                == .couldNotStart("cannot enter the directory '/nowhere': No such file or directory"))
         let nul = run(Command(executable: "/bin/echo", arguments: [[65, 0, 66]], timeout: .seconds(60)))
-        #expect(nul.way == .couldNotStart("an argument or an environment variable contains a NUL byte"))
+        #expect(nul.termination == .couldNotStart("an argument or an environment variable contains a NUL byte"))
         let lost = ProcessLauncher(launcher: "/nowhere/alight-launch").run(shell("true"), stop: stop)
-        #expect(lost.way == .notLaunched("'/nowhere/alight-launch' can't be run: No such file or directory"))
+        #expect(lost.termination == .notLaunched("'/nowhere/alight-launch' can't be run: No such file or directory"))
     }
 
     // MARK: - Timeout and stop
@@ -253,20 +255,20 @@ struct ProcessLauncherTests {
     @Test func `a timeout sends SIGTERM first`() {
         let script = "trap 'echo bye >&2; exit 0' TERM; echo up; sleep 100 & wait"
         let result = runUntilUp(script, grace: .seconds(100))
-        #expect(result.way == .timedOut)
+        #expect(result.termination == .timedOut)
         #expect(result.lastLine == "bye")
     }
 
     @Test func `a program that ignores SIGTERM is killed after the grace period`() {
         let result = runUntilUp("trap '' TERM; echo up; while :; do sleep 100; done", grace: .milliseconds(300))
-        #expect(result.way == .timedOut)
+        #expect(result.termination == .timedOut)
         #expect(result.duration >= .milliseconds(600))
         #expect(result.duration < .seconds(90))
     }
 
     @Test func `a stopped program still gets its SIGTERM`() {
         let result = run(shell("kill -STOP $$; sleep 100", timeout: .milliseconds(300), grace: .seconds(100)))
-        #expect(result.way == .timedOut)
+        #expect(result.termination == .timedOut)
         #expect(result.duration < .seconds(90))
     }
 
@@ -278,12 +280,12 @@ struct ProcessLauncherTests {
             stop.raise()
         }
         let result = run(shell("echo >'\(directory.path)/up'; sleep 600"))
-        #expect(result.way == .stopped)
+        #expect(result.termination == .stopped)
     }
 
     @Test func `a signal raised before the start terminates the program at once`() {
         stop.raise()
         let result = run(shell("sleep 600"))
-        #expect(result.way == .stopped)
+        #expect(result.termination == .stopped)
     }
 }

@@ -38,7 +38,7 @@ struct SamplePages {
             "uptime": 266_000, "state": "running", "ready": true,
             "degraded": .bool(isDegraded), "reasons": isDegraded ? [text] : [], "paused": .bool(isPaused),
             "paused_rules": isEmpty ? [] : [text],
-            "journal": ["path": path, "size": 18_421_000, "fault": isDegraded ? "the disk is full" : .null],
+            "journal": ["path": path, "size": 18_421_000, "error": isDegraded ? "the disk is full" : .null],
             "roots": isEmpty
                 ? []
                 : [

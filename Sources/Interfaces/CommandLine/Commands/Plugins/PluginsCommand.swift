@@ -219,15 +219,15 @@ extension PluginListing {
 /// The description of a plugin or a built-in handler, as text and as JSON.
 struct HandlerText {
     private let title: String
-    private let facts: [(String, String)]
+    private let details: [(String, String)]
     private let parameters: ParameterSchema?
     let object: [String: JSONValue]
 
     init(plugin: InstalledPlugin) {
         let description = plugin.description
-        var facts = [("from", Display.path(plugin.location)), ("run by", Display.path(plugin.executable))]
+        var details = [("from", Display.path(plugin.location)), ("run by", Display.path(plugin.executable))]
         func add(_ name: String, _ value: String?) {
-            if let value, !value.isEmpty { facts.append((name, Display.text(value))) }
+            if let value, !value.isEmpty { details.append((name, Display.text(value))) }
         }
         add("modes", (description.modes ?? ["run"]).joined(separator: ", "))
         add("events", description.events?.joined(separator: ", ") ?? "all")
@@ -243,7 +243,7 @@ struct HandlerText {
         let version = description.version.isEmpty ? "" : " \(description.version)"
         let summary = description.summary.map { ": \($0)" } ?? ""
         title = Display.text(description.name + version + summary)
-        self.facts = facts
+        self.details = details
         parameters = description.parameters
         object = Self.withoutSecrets(description.json).object ?? [:]
     }
@@ -251,7 +251,7 @@ struct HandlerText {
     init(builtIn handler: HandlerDescription) {
         title = "\(handler.reference.name): a built-in handler, see docs/handlers.md"
         let types = handler.types.map { $0.map(\.rawValue).sorted().joined(separator: ", ") }
-        facts = [
+        details = [
             ("events", handler.events.map { EventSpelling.words(of: $0).joined(separator: ", ") } ?? "all"),
             ("types", types ?? "all"),
         ]
@@ -263,8 +263,8 @@ struct HandlerText {
 
     /// Returns the lines for a terminal of this width.
     func lines(width: Int?) -> [String] {
-        let column = facts.map(\.0.count).max() ?? 0
-        var lines = [title, ""] + facts.map { "\(TerminalText.padded($0.0, column))  \($0.1)" }
+        let column = details.map(\.0.count).max() ?? 0
+        var lines = [title, ""] + details.map { "\(TerminalText.padded($0.0, column))  \($0.1)" }
         lines.append("")
         guard let parameters else { return lines + ["It accepts any parameters."] }
         var table = TextTable(["PARAMETER", "TYPE", "DEFAULT", "REQUIRED", "DESCRIPTION"])

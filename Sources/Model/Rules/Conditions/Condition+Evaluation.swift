@@ -4,15 +4,15 @@ package import RegularExpressions
 package import System
 
 extension Condition {
-    /// Evaluates the condition as far as the facts allow.
+    /// Evaluates the condition as far as the input allows.
     ///
     /// Cheap tests decide before tests that need the content, in any order of the conditions.
-    package func answer(_ facts: ConditionInput) -> ConditionAnswer {
+    package func answer(_ input: ConditionInput) -> ConditionAnswer {
         switch self {
         case .all(let conditions):
             var open = ConditionAnswer.holds
             for condition in conditions {
-                switch condition.answer(facts) {
+                switch condition.answer(input) {
                 case .holds: break
                 case .fails(let reason): return .fails(reason)
                 case let answer: open = open.joined(with: answer)
@@ -23,7 +23,7 @@ extension Condition {
             var open: ConditionAnswer?
             var reasons: [String] = []
             for condition in conditions {
-                switch condition.answer(facts) {
+                switch condition.answer(input) {
                 case .holds: return .holds
                 case .fails(let reason): reasons.append(reason)
                 case let answer: open = open?.joined(with: answer) ?? answer
@@ -31,13 +31,13 @@ extension Condition {
             }
             return open ?? .fails("no condition of 'any' is true: \(reasons.joined(separator: "; "))")
         case .not(let condition):
-            switch condition.answer(facts) {
-            case .holds: return .fails("excluded by 'not': \(condition.inspection(facts).joined(separator: "; "))")
+            switch condition.answer(input) {
+            case .holds: return .fails("excluded by 'not': \(condition.inspection(input).joined(separator: "; "))")
             case .fails: return .holds
             case let answer: return answer
             }
         default:
-            switch finding(facts) {
+            switch finding(input) {
             case .determined(true, _): return .holds
             case .determined(false, let found): return .fails("\(found), expected \(wanted)")
             case .needsContent: return .needsContent
@@ -48,12 +48,12 @@ extension Condition {
 
     /// Evaluates the condition.
     ///
-    /// If the result depends on the content, reads its type and adds it to the facts.
-    package func answer(_ facts: inout ConditionInput, reading read: () -> ConditionInput.Content) -> ConditionAnswer {
-        let answer = answer(facts)
+    /// If the result depends on the content, reads its type and adds it to the input.
+    package func answer(_ input: inout ConditionInput, reading read: () -> ConditionInput.Content) -> ConditionAnswer {
+        let answer = answer(input)
         guard answer == .needsContent else { return answer }
-        facts.content = read()
-        return self.answer(facts)
+        input.content = read()
+        return self.answer(input)
     }
 
     // MARK: - One thing
@@ -67,39 +67,39 @@ extension Condition {
         static let noMetadata = Finding.unknown("the metadata of the file is unknown")
     }
 
-    private func finding(_ facts: ConditionInput) -> Finding {
+    private func finding(_ input: ConditionInput) -> Finding {
         switch self {
         case .all, .any, .not: preconditionFailure("these have answers of their parts")
         case .depth(let wanted):
-            let relative = facts.path.relative(to: facts.root) ?? facts.path.lastComponent
+            let relative = input.path.relative(to: input.root) ?? input.path.lastComponent
             let depth = max(0, relative.split(separator: .slash).count - 1)
             return .determined(wanted.hold(depth), "depth is \(depth)")
         case .name(let globs):
-            let name = facts.path.lastComponent
+            let name = input.path.lastComponent
             return .determined(globs.contains { $0.matches(name) }, "name is \(Self.quoted(name))")
         case .path(let globs):
-            let relative = facts.path.relative(to: facts.root) ?? facts.path.lastComponent
-            let isMatch = globs.contains { $0.matches($0.root.first == .slash ? facts.path.bytes[...] : relative) }
+            let relative = input.path.relative(to: input.root) ?? input.path.lastComponent
+            let isMatch = globs.contains { $0.matches($0.root.first == .slash ? input.path.bytes[...] : relative) }
             return .determined(isMatch, "path is \(Self.quoted(relative))")
         case .regex(let expression):
-            let name = facts.path.lastComponent
+            let name = input.path.lastComponent
             switch expression.search(name) {
             case .found: return .determined(true, "name is \(Self.quoted(name))")
             case .notFound: return .determined(false, "name is \(Self.quoted(name))")
             case .tooComplex:
                 return .unknown("the regex '\(expression.pattern)' is too complex for the name \(Self.quoted(name))")
             }
-        case .mime(let patterns): return content(facts, patterns)
-        case .by(let programs): return writer(facts.writer, programs)
+        case .mime(let patterns): return content(input, patterns)
+        case .by(let programs): return writer(input.writer, programs)
         case .size(let wanted):
-            guard let size = facts.snapshot?.size else { return .noMetadata }
+            guard let size = input.snapshot?.size else { return .noMetadata }
             return .determined(wanted.hold(size), "size is \(SizeText.shown(size))")
         case .age(let wanted):
-            guard let modified = facts.snapshot?.modified else { return .noMetadata }
-            let age = facts.now.since(modified)
+            guard let modified = input.snapshot?.modified else { return .noMetadata }
+            let age = input.now.since(modified)
             return .determined(wanted.hold(age), "age is \(DurationText.shown(age))")
         case .owner(let owners):
-            guard let snapshot = facts.snapshot else { return .noMetadata }
+            guard let snapshot = input.snapshot else { return .noMetadata }
             return .determined(owners.contains { $0.matches(snapshot) }, "owner is \(snapshot.uid):\(snapshot.gid)")
         }
     }
@@ -107,17 +107,17 @@ extension Condition {
     /// Returns the finding for the content type.
     ///
     /// The type of a file that is not regular is known without reading it, in the terms of libmagic.
-    private func content(_ facts: ConditionInput, _ patterns: [MediaPattern]) -> Finding {
+    private func content(_ input: ConditionInput, _ patterns: [MediaPattern]) -> Finding {
         func determined(_ type: String) -> Finding {
             .determined(patterns.contains { $0.matches(type) }, "mime is '\(type)'")
         }
-        switch facts.snapshot?.type {
+        switch input.snapshot?.type {
         case .directory: return determined("inode/directory")
         case .symlink: return determined("inode/symlink")
         case .other: return determined("inode/special")
         case .file, nil: break
         }
-        switch facts.content {
+        switch input.content {
         case .notAsked: return .needsContent
         case .type(let type): return determined(type)
         case .unknown(let reason): return .unknown(reason)
@@ -158,16 +158,16 @@ extension Condition {
     }
 
     /// Returns the values that make the condition hold: `size is 300 B (< 1 KB)`.
-    package func inspection(_ facts: ConditionInput) -> [String] {
+    package func inspection(_ input: ConditionInput) -> [String] {
         switch self {
-        case .all(let conditions): return conditions.flatMap { $0.inspection(facts) }
+        case .all(let conditions): return conditions.flatMap { $0.inspection(input) }
         case .any(let conditions):
-            return conditions.first { $0.answer(facts) == .holds }.map { $0.inspection(facts) } ?? []
+            return conditions.first { $0.answer(input) == .holds }.map { $0.inspection(input) } ?? []
         case .not(let condition):
-            guard case .fails(let reason) = condition.answer(facts) else { return [] }
+            guard case .fails(let reason) = condition.answer(input) else { return [] }
             return ["not so: \(reason)"]
         default:
-            guard case .determined(_, let found) = finding(facts) else { return [] }
+            guard case .determined(_, let found) = finding(input) else { return [] }
             return ["\(found) (\(wanted))"]
         }
     }
@@ -218,8 +218,8 @@ extension Rule {
     /// Like ``admits(_:)``, but reads the content type if the result depends on it.
     package func admits(_ event: FileEvent, reading read: ContentReader) -> ConditionAnswer {
         guard let condition, !event.kind.isLifecycle else { return .holds }
-        var facts = ConditionInput(event)
-        return condition.answer(&facts) { read(event) }
+        var input = ConditionInput(event)
+        return condition.answer(&input) { read(event) }
     }
 }
 

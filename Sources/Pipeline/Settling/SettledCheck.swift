@@ -7,7 +7,7 @@ package import System
 /// no process can write to it. Where that can't be determined, two equal samples of
 /// identity, size and time, a second apart, are used instead. Rounds of equal samples
 /// that a policy asks for are required in addition.
-package enum SettledProbe {
+package enum SettledCheck {
     package enum Verdict: Sendable, Hashable {
         /// The path is finished; forced when the longest wait is over and no other check has succeeded.
         ///
@@ -97,7 +97,7 @@ package enum SettledProbe {
         _ snapshot: Snapshot, _ inspection: Inspection, _ policy: SettlePolicy, _ isPolled: Bool, _ sample: Sample?,
         _ round: Int
     ) -> Verdict {
-        let isHeld = inspection.writers == .somebody || inspection.locks == .somebody
+        let isHeld = inspection.writers == .held || inspection.locks == .held
         if inspection.companion != nil || isHeld && policy.waitsForHolder(of: snapshot, at: inspection.time) {
             return .wait(pause(round: round), sample: nil, isHeld: isHeld)
         }
@@ -114,17 +114,17 @@ package enum SettledProbe {
         case .unreadable(let errno): return .unreadable(errno: errno)
         case .busy: return .wait(treePause(round: round), sample: nil, isHeld: true)
         case nil: return .wait(treePause(round: round), sample: sample)
-        case .resting(let facts):
+        case .resting(let metadata):
             var directory = directory
-            directory.digest = facts.fingerprint
+            directory.digest = metadata.fingerprint
             // The kernel's timestamps use this machine's clock only where the kernel reports every change.
-            let isAhead = isPolled || facts.changed > inspection.time
+            let isAhead = isPolled || metadata.changed > inspection.time
             if !isAhead {
-                let rested = inspection.time.since(facts.changed)
+                let rested = inspection.time.since(metadata.changed)
                 let quiet = policy.quiet(isPolled: false)
                 if rested < quiet { return .wait(quiet - rested, sample: sample) }
             }
-            let isUncertain = facts.isUncertain || isAhead
+            let isUncertain = metadata.isUncertain || isAhead
             return compare(directory, policy.stable(isPolled: isPolled) ?? (isUncertain ? instead : nil), sample)
         }
     }
@@ -160,7 +160,7 @@ package enum SettledProbe {
                 if policy.writers == .wait {
                     let found = fileSystem.writers(of: location)
                     // On a polled root, a writer that is found is certain, but other machines may have more.
-                    inspection.writers = isPolled && found == .nobody ? .unknown : found
+                    inspection.writers = isPolled && found == .free ? .unknown : found
                 }
                 if policy.locks == .wait { inspection.locks = fileSystem.locks(of: location) }
                 if policy.partial == .wait {

@@ -19,25 +19,25 @@ extension Snapshot {
     }
 }
 
-struct SettledProbeTests {
+struct SettledCheckTests {
     private func judge(
         _ inspected: DiskProbe.StatResult, writers: DiskProbe.Holders? = nil, locks: DiskProbe.Holders? = nil,
         tree: DiskProbe.TreeResult? = nil, at time: Int64 = 1_000, policy: SettlePolicy = SettlePolicy(),
-        isPolled: Bool = false, sample: SettledProbe.Sample? = nil, round: Int = 0, waited: Duration = .zero
-    ) -> SettledProbe.Verdict {
-        let inspection = SettledProbe.Inspection(
+        isPolled: Bool = false, sample: SettledCheck.Sample? = nil, round: Int = 0, waited: Duration = .zero
+    ) -> SettledCheck.Verdict {
+        let inspection = SettledCheck.Inspection(
             inspected: inspected, writers: writers, locks: locks, tree: tree,
             time: Timestamp(seconds: time, nanoseconds: 0))
-        return SettledProbe.judge(
+        return SettledCheck.judge(
             inspection, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
     /// Repeats the check, each time with the next snapshot, until the verdict is not to wait.
     private func pauses(
         _ inspection: [Snapshot], writers: DiskProbe.Holders?, policy: SettlePolicy, isPolled: Bool = false
-    ) -> (pauses: [Duration], end: SettledProbe.Verdict?) {
+    ) -> (pauses: [Duration], end: SettledCheck.Verdict?) {
         var pauses: [Duration] = []
-        var sample: SettledProbe.Sample?
+        var sample: SettledCheck.Sample?
         for (round, snapshot) in inspection.enumerated() {
             let verdict = judge(
                 .present(snapshot), writers: writers, policy: policy, isPolled: isPolled, sample: sample, round: round)
@@ -49,13 +49,13 @@ struct SettledProbeTests {
     }
 
     @Test func `a file is finished if no process can write to it`() {
-        #expect(judge(.present(.file()), writers: .nobody) == .finished(.file(), isForced: false))
+        #expect(judge(.present(.file()), writers: .free) == .finished(.file(), isForced: false))
     }
 
     @Test func `a writer is waited for with growing delays up to about a second`() {
         var pauses: [Duration] = []
         for round in 0..<18 {
-            let verdict = judge(.present(.file()), writers: .somebody, round: round)
+            let verdict = judge(.present(.file()), writers: .held, round: round)
             guard case .wait(let pause, nil, isHeld: true) = verdict else {
                 Issue.record("round \(round) does not wait")
                 continue
@@ -82,7 +82,7 @@ struct SettledProbeTests {
 
     @Test func `S30 rounds are required in addition to the proof`() {
         let policy = SettlePolicy(stable: .init(every: .milliseconds(200), rounds: 3))
-        for writers in [DiskProbe.Holders.nobody, .unknown] {
+        for writers in [DiskProbe.Holders.free, .unknown] {
             let seen = pauses(Array(repeating: .file(), count: 9), writers: writers, policy: policy)
             #expect(seen.pauses == Array(repeating: .milliseconds(200), count: 3))
             #expect(seen.end == .finished(.file(), isForced: false))
@@ -99,24 +99,24 @@ struct SettledProbeTests {
 
     @Test func `S30 a writer restarts the rounds`() {
         let policy = SettlePolicy(stable: .init(every: .milliseconds(200), rounds: 1))
-        let sample = SettledProbe.Sample(snapshot: .file())
+        let sample = SettledCheck.Sample(snapshot: .file())
         #expect(
-            judge(.present(.file()), writers: .somebody, policy: policy, sample: sample)
+            judge(.present(.file()), writers: .held, policy: policy, sample: sample)
                 == .wait(.microseconds(100), sample: nil, isHeld: true))
     }
 
-    @Test(arguments: [(DiskProbe.Holders.somebody, DiskProbe.Holders.nobody), (.nobody, .somebody)])
+    @Test(arguments: [(DiskProbe.Holders.held, DiskProbe.Holders.free), (.free, .held)])
     func `S31 a file that is open or locked counts as finished after a time without a change`(
         writers: DiskProbe.Holders, locks: DiskProbe.Holders
     ) {
         let policy = SettlePolicy(locks: .wait, whenHeld: .seconds(300))
         let file = DiskProbe.StatResult.present(.file(modified: 1_000))
-        func judge(at time: Int64, sample: SettledProbe.Sample? = nil) -> SettledProbe.Verdict {
+        func judge(at time: Int64, sample: SettledCheck.Sample? = nil) -> SettledCheck.Verdict {
             self.judge(file, writers: writers, locks: locks, at: time, policy: policy, sample: sample)
         }
         #expect(judge(at: 1_299) == .wait(.microseconds(100), sample: nil, isHeld: true))
         // The process that has the file open may still write: two samples must be equal.
-        let sample = SettledProbe.Sample(snapshot: .file(modified: 1_000))
+        let sample = SettledCheck.Sample(snapshot: .file(modified: 1_000))
         #expect(judge(at: 1_300) == .wait(.seconds(1), sample: sample))
         #expect(judge(at: 1_301, sample: sample) == .finished(.file(modified: 1_000), isForced: false))
     }
@@ -138,27 +138,27 @@ struct SettledProbeTests {
     @Test func `S09 a lock is waited for like a writer`() {
         let policy = SettlePolicy(locks: .wait)
         #expect(
-            judge(.present(.file()), writers: .nobody, locks: .somebody, policy: policy, round: 3)
+            judge(.present(.file()), writers: .free, locks: .held, policy: policy, round: 3)
                 == .wait(.microseconds(800), sample: nil, isHeld: true))
         #expect(
-            judge(.present(.file()), writers: .nobody, locks: .nobody, policy: policy)
+            judge(.present(.file()), writers: .free, locks: .free, policy: policy)
                 == .finished(.file(), isForced: false))
         #expect(
-            judge(.present(.file()), writers: .nobody, locks: .unknown, policy: policy)
+            judge(.present(.file()), writers: .free, locks: .unknown, policy: policy)
                 == .wait(.seconds(1), sample: .init(snapshot: .file())))
     }
 
     @Test func `S37 after the maximum wait the file is reported as it is`() {
         let policy = SettlePolicy(maximumWait: .seconds(10))
-        func verdict(_ writers: DiskProbe.Holders, waited: Duration, round: Int = 12) -> SettledProbe.Verdict {
+        func verdict(_ writers: DiskProbe.Holders, waited: Duration, round: Int = 12) -> SettledCheck.Verdict {
             judge(.present(.file()), writers: writers, policy: policy, round: round, waited: waited)
         }
-        #expect(verdict(.somebody, waited: .seconds(5)) == .wait(.microseconds(409_600), sample: nil, isHeld: true))
+        #expect(verdict(.held, waited: .seconds(5)) == .wait(.microseconds(409_600), sample: nil, isHeld: true))
         #expect(
-            verdict(.somebody, waited: .milliseconds(9_900)) == .wait(.milliseconds(100), sample: nil, isHeld: true))
-        #expect(verdict(.somebody, waited: .seconds(10)) == .finished(.file(), isForced: true))
+            verdict(.held, waited: .milliseconds(9_900)) == .wait(.milliseconds(100), sample: nil, isHeld: true))
+        #expect(verdict(.held, waited: .seconds(10)) == .finished(.file(), isForced: true))
         #expect(verdict(.unknown, waited: .seconds(11)) == .finished(.file(), isForced: true))
-        #expect(verdict(.nobody, waited: .seconds(11)) == .finished(.file(), isForced: false))
+        #expect(verdict(.free, waited: .seconds(11)) == .finished(.file(), isForced: false))
     }
 
     @Test func `S37 a missing or unreadable file is not forced`() {
@@ -191,12 +191,12 @@ struct FinishedTreeTests {
 
     private func judge(
         _ tree: DiskProbe.TreeResult, at time: Int64 = 1_000, isPolled: Bool = false, longest: Duration? = nil,
-        sample: SettledProbe.Sample? = nil, round: Int = 0, waited: Duration = .zero
-    ) -> SettledProbe.Verdict {
+        sample: SettledCheck.Sample? = nil, round: Int = 0, waited: Duration = .zero
+    ) -> SettledCheck.Verdict {
         let policy = SettlePolicy(quiet: .seconds(4), maximumWait: longest, isTree: true)
-        let inspection = SettledProbe.Inspection(
+        let inspection = SettledCheck.Inspection(
             inspected: .present(directory), tree: tree, time: Timestamp(seconds: time, nanoseconds: 500_000_000))
-        return SettledProbe.judge(
+        return SettledCheck.judge(
             inspection, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
@@ -235,7 +235,8 @@ struct FinishedTreeTests {
     @Test func `S33 a time in the future neither hastens nor blocks`() {
         #expect(judge(.resting(metadata(changed: 2_000))) == .wait(.seconds(1), sample: .init(snapshot: settled())))
         #expect(
-            judge(.resting(metadata(changed: 2_000)), sample: .init(snapshot: settled())) == .finished(settled(), isForced: false)
+            judge(.resting(metadata(changed: 2_000)), sample: .init(snapshot: settled()))
+                == .finished(settled(), isForced: false)
         )
     }
 
