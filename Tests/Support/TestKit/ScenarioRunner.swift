@@ -142,7 +142,7 @@ package final class ScenarioRunner {
             switch line.text(1) {
             case "root": if isOrdinary || geteuid() != 0 { return "it requires root" }
             case "ordinary": if !isOrdinary && geteuid() == 0 { return "it requires an ordinary user" }
-            case "authors": if isOrdinary || writerProblem != nil { return writerProblem ?? "it requires root" }
+            case "writers": if isOrdinary || writerProblem != nil { return writerProblem ?? "it requires root" }
             case "fuse":
                 if !TestFile.exists("/dev/fuse") || runCommand(["sh", "-c", "command -v bindfs"], in: "/") != 0 {
                     return "FUSE or bindfs is missing"

@@ -93,7 +93,7 @@ struct StatusReport {
             let backend = root.text("backend")
             let polled = root.count("polled")
             var line = "root \(root.shownPath): \(painted(backend, backend == "inotify" ? "32" : "33"))"
-            if backend != "missing" { line += ", \(Reporter.count(root.count("folders"), "directory"))" }
+            if backend != "missing" { line += ", \(Reporter.count(root.count("directories"), "directory"))" }
             if polled > 0 { line += ", \(polled) of them polled" }
             if let reason = root["reason"]?.string { line += ": \(Display.text(reason))" }
             return line

@@ -101,7 +101,7 @@ extension EngineStatus {
         return .members(
             [
                 "rules": .strings(names), "backend": .string(root.means.rawValue), "reason": .text(root.reason),
-                "folders": .count(root.directories), "polled": .count(root.polled),
+                "directories": .count(root.directories), "polled": .count(root.polled),
             ], paths: ["path": root.path])
     }
 

@@ -151,7 +151,7 @@ struct OverviewPage {
             return """
                 <tr data-key="\(root["path"].text)"><th scope="row">\(.path(root["path"].text))</th>\
                 <td data-label="How">\(.badge(word, kind)) \(reason)</td>\
-                <td class="number" data-label="Directories">\(Wording.number(root["folders"].count))</td>\
+                <td class="number" data-label="Directories">\(Wording.number(root["directories"].count))</td>\
                 <td class="number" data-label="Polled">\(Wording.number(root["polled"].count))</td>\
                 <td data-label="Rules"><ul class="words">\(names)</ul></td></tr>
                 """
@@ -182,10 +182,10 @@ struct OverviewPage {
             <tbody>\(rows)</tbody></table>
             """
         return """
-            <section class="card" aria-labelledby="h-folders">\
-            <div class="head"><h2 id="h-folders">Watched directories</h2>\
+            <section class="card" aria-labelledby="h-directories">\
+            <div class="head"><h2 id="h-directories">Watched directories</h2>\
             \(.button("Rescan all files", "/rescan"))</div>
-            <div id="folders" data-live>\(table)<dl class="totals">\(details)</dl></div></section>
+            <div id="directories" data-live>\(table)<dl class="totals">\(details)</dl></div></section>
             """
     }
 }

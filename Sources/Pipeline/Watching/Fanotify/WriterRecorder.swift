@@ -33,7 +33,7 @@ package final class WriterRecorder: Sendable {
         self.recording = recording
         thread = Mutex(nil)
         guard isReading else { return }
-        guard let started = WorkerThread(name: "alight-authors", body: { recording.run() }) else {
+        guard let started = WorkerThread(name: "alight-writers", body: { recording.run() }) else {
             throw .refused("thread", errno: EAGAIN)
         }
         thread.withLock { $0 = started }
