@@ -46,8 +46,14 @@ struct SamplePages {
                         "path": path, "rules": [text], "backend": "inotify", "reason": .null, "directories": 412,
                         "polled": 0,
                     ],
-                    ["path": "/net", "rules": [text], "backend": "polling", "reason": text, "directories": 3, "polled": 3],
-                    ["path": "/gone", "rules": [], "backend": "missing", "reason": text, "directories": 0, "polled": 0],
+                    [
+                        "path": "/net", "rules": [text], "backend": "polling", "reason": text, "directories": 3,
+                        "polled": 3,
+                    ],
+                    [
+                        "path": "/gone", "rules": [], "backend": "missing", "reason": text, "directories": 0,
+                        "polled": 0,
+                    ],
                 ],
             "watches": ["used": 512, "limit": 65_536], "overflows": 1,
             "last_rescan": isEmpty ? .null : ["at": "2026-11-22T07:41:07Z", "why": text, "found": 3],
