@@ -68,7 +68,7 @@ class APITest(unittest.TestCase):
             self.program.send_signal(signal.SIGTERM)
             self.program.wait(timeout=60)
 
-    def test_it_answers_as_described_whatever_it_is_asked(self):
+    def test_all_responses_conform_to_the_description(self):
         for name in ("a.txt", "b.txt", "c.bad", "d.bad"):
             with open(os.path.join(self.folder, "in", name), "w", encoding="utf-8") as file:
                 file.write("x")

@@ -82,10 +82,10 @@ class ContainerTests(unittest.TestCase):
     def test_without_unshare(self):
         self.play(["unshare"])
 
-    def test_without_any_way_to_part_descriptors(self):
+    def test_without_unshare_and_close_range(self):
         self.play(["unshare", "close_range"])
 
-    def test_without_a_child_that_shares_descriptors(self):
+    def test_without_clone_files(self):
         self.play(["clone"])
 
 

@@ -140,7 +140,7 @@ class DashboardTests(unittest.TestCase):
 
     # What comes
 
-    def test_a_file_that_arrives_is_seen(self):
+    def test_a_new_file_appears_on_the_open_page(self):
         self.open()
         self.drop(b"arrives.txt")
         text = "[...document.querySelectorAll('#lines .new')].map((line) => line.innerText).join('|')"
@@ -148,7 +148,7 @@ class DashboardTests(unittest.TestCase):
         self.page.wait("document.querySelector('#rules td[data-label=Succeeded]').innerText !== '0'")
         self.assert_clean()
 
-    def test_hostile_names_are_text(self):
+    def test_hostile_names_are_shown_as_text(self):
         self.open()
         for name in HOSTILE:
             self.drop(name)
@@ -186,7 +186,7 @@ class DashboardTests(unittest.TestCase):
         self.page.wait(f"!document.querySelector('#failures form[action*=\"{job['id']}\"]')")
         self.assert_clean()
 
-    def test_discard_asks_once_more(self):
+    def test_discard_requires_a_confirmation(self):
         path = os.path.join(self.root, b"in", b"bad discarded.txt")
         job = self.drop(b"bad discarded.txt")
         self.open(f"/jobs/{job['id']}")
@@ -214,7 +214,7 @@ class DashboardTests(unittest.TestCase):
 
     # Without script
 
-    def test_without_script_all_can_be_read_and_buttons_work(self):
+    def test_pages_and_buttons_work_without_javascript(self):
         job = self.drop(b"bad without script.txt")
         self.page.set_script(False)
         for path, words in (
@@ -234,7 +234,7 @@ class DashboardTests(unittest.TestCase):
         self.assertEqual([j for j in self.get("/v1/jobs?state=failed")["jobs"] if j["id"] == job["id"]], [])
         self.assert_clean()
 
-    def test_a_form_of_another_site_does_nothing(self):
+    def test_a_form_of_another_site_is_refused(self):
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {}):
             answer, _ = self.ask("POST", "/pause", "", {**form, **headers})
@@ -263,7 +263,7 @@ class DashboardTests(unittest.TestCase):
                 self.assertEqual(self.page.evaluate(CONTRASTS), [], f"{path} {scheme}")
         self.assert_clean()
 
-    def test_contrast_is_enough_on_a_desk(self):
+    def test_contrast_is_sufficient_on_a_desktop(self):
         job = self.drop(b"bad contrast.txt")
         for scheme in ("light", "dark"):
             self.page.look(1360, 900, scheme, motion="reduce")
@@ -272,7 +272,7 @@ class DashboardTests(unittest.TestCase):
                 self.assertEqual(self.page.evaluate(CONTRASTS), [], f"{path} {scheme}")
         self.assert_clean()
 
-    def test_all_that_can_be_pressed_has_a_name_and_shows_its_focus(self):
+    def test_controls_have_names_and_show_their_focus(self):
         self.drop(b"bad focus.txt")
         for path in ("/", "/jobs"):
             self.open(path)
@@ -290,7 +290,7 @@ class DashboardTests(unittest.TestCase):
                     " return document.activeElement !== document.body && style.outlineStyle !== 'none'"
                     " && parseFloat(style.outlineWidth) >= 2; })()"), f"{path}: no focus is seen")
 
-    def test_a_picture_is_shown_with_its_job(self):
+    def test_the_page_of_a_job_shows_its_image(self):
         job = self.drop(b"picture.png", PNG)
         self.open(f"/jobs/{job['id']}")
         self.page.wait("document.querySelector('.preview img').naturalWidth === 1")

@@ -176,13 +176,13 @@ class DashboardLinkTests(unittest.TestCase):
             rows = self.page(link).rows
             self.assertEqual(rows, int(number[1].replace(",", "")), f"{address}: '{words}' leads to {link}")
 
-    def test_each_link_leads_to_what_it_promises(self):
+    def test_each_link_leads_to_the_page_it_names(self):
         self.start()
         self.fill()
         pages = self.crawl()
         self.assertGreater(sum(address.startswith("/jobs/") for address in pages), 8)
 
-    def test_each_button_does_something_and_leads_to_a_page(self):
+    def test_each_button_has_an_effect_and_leads_to_a_page(self):
         self.start()
         self.fill()
         done = set()
@@ -203,7 +203,7 @@ class DashboardLinkTests(unittest.TestCase):
                 self.ask("POST", "/resume")
         self.assertIn("/reload", {action for action, _ in done})
 
-    def test_what_is_discarded_or_retried_is_no_longer_counted(self):
+    def test_discarded_and_retried_jobs_are_no_longer_counted(self):
         self.start()
         self.fill()
         self.assertEqual(self.rules()["bad"]["failed"], 3)
@@ -220,7 +220,7 @@ class DashboardLinkTests(unittest.TestCase):
         self.assertEqual(self.rules()["bad"]["failed"], 0)
         self.crawl()
 
-    def test_jobs_before_the_start_are_counted_like_those_after_it(self):
+    def test_failed_jobs_of_earlier_runs_are_counted(self):
         self.start()
         self.fill()
         self.stop()
@@ -237,10 +237,10 @@ class MemoryLinkTests(DashboardLinkTests):
     """The same with a journal in memory, of which no job can be shown."""
 
     journal = ":memory:"
-    test_jobs_before_the_start_are_counted_like_those_after_it = None
-    test_what_is_discarded_or_retried_is_no_longer_counted = None
+    test_failed_jobs_of_earlier_runs_are_counted = None
+    test_discarded_and_retried_jobs_are_no_longer_counted = None
 
-    def test_each_link_leads_to_what_it_promises(self):
+    def test_each_link_leads_to_the_page_it_names(self):
         self.start()
         self.fill()
         self.assertEqual([address for address in self.crawl() if address.startswith("/jobs/")], [])

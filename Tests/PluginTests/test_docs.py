@@ -174,7 +174,7 @@ class ConfigurationTests(DocumentationTestCase):
             [ALIGHT, *words], cwd=self.root, capture_output=True, text=True,
             env={"PATH": SYSTEM_PATH, "HOME": self.root}, timeout=60)
 
-    def test_every_configuration_is_read(self):
+    def test_every_configuration_loads(self):
         checked = 0
         for page in PAGES:
             for language, line, text in blocks(page):
@@ -190,7 +190,7 @@ class ConfigurationTests(DocumentationTestCase):
                             self.assertEqual(setting["origin"]["kind"], "file", name)
         self.assertGreater(checked, 0)
 
-    def test_every_key_is_described_and_no_other(self):
+    def test_the_described_keys_are_exactly_the_existing_ones(self):
         done = self.run_alight("config", "--json")
         names = set(json.loads(done.stdout)["settings"])
         described = set(re.findall(r"^\| `([a-z._]+)` \| [^|]+ \| [^|]+ \|$", read(self.PAGE).split("\n## Configuration\n")[1].split("###")[0], re.M))
@@ -209,7 +209,7 @@ class ConfigurationTests(DocumentationTestCase):
                 self.assertIn(f"error: {name}: ", done.stderr)
 
     @unittest.skipIf(importlib.util.find_spec("jsonschema") is None, "there is no jsonschema: apt install python3-jsonschema")
-    def test_the_schema_takes_them(self):
+    def test_the_schema_accepts_every_configuration(self):
         import jsonschema
         import yaml
         schema = json.loads(self.run_alight("schema", "--config").stdout)
@@ -241,7 +241,7 @@ class LinkTests(unittest.TestCase):
                             self.assertIn(anchor, anchors(other))
         self.assertGreater(followed, 20)
 
-    def test_every_picture_is_there_and_every_picture_is_shown(self):
+    def test_every_image_exists_and_is_used(self):
         shown = set()
         for page in PAGES:
             for target in re.findall(r'(?:src|srcset)="([^"]+)"|!\[[^]]*\]\(([^)]+)\)', read(page)):
@@ -292,7 +292,7 @@ class PluginExampleTests(DocumentationTestCase):
         self.assertEqual(sorted(os.listdir(self.path("in"))), ["a letter.txt", "a letter.txt.sha256"])
 
     @unittest.skipUnless(shutil.which("jq", path=SYSTEM_PATH), "the bash plugin needs jq: apt install jq")
-    def test_bash_with_a_file_that_is_gone(self):
+    def test_bash_skips_a_file_that_does_not_exist(self):
         os.unlink(self.file)
         self.assertEqual(self.call(self.sidecar, "run", self.request({"suffix": ".x"}))["outcome"], "skipped")
 
@@ -306,7 +306,7 @@ class PluginExampleTests(DocumentationTestCase):
     def test_python_describes_itself(self):
         self.assertEqual(self.call(self.words, "describe")["name"], "words")
 
-    def test_python_that_serves(self):
+    def test_python_serves(self):
         plugin = self.path("serves")
         write(plugin, python_block('"pong"'), executable=True)
         request = {"type": "run", "id": "A", "attempt": 2, "events": [{"relative": "x"}]}
@@ -318,7 +318,7 @@ class PluginExampleTests(DocumentationTestCase):
             {"type": "ready", "protocol": 1, "concurrent": 1}, {"type": "pong", "n": 3},
             {"type": "result", "id": "A", "attempt": 2, "outcome": "succeeded", "message": "x"}])
 
-    def test_json_is_json(self):
+    def test_every_json_block_is_valid(self):
         for page in PAGES:
             for language, line, text in blocks(page):
                 if language == "json":
@@ -370,7 +370,7 @@ class JournalTests(DocumentationTestCase):
                     with self.subTest(f"{table}.{column}"):
                         self.assertIn(column, described)
 
-    def test_what_is_saved_of_a_damaged_journal_is_a_journal(self):
+    def test_the_recovery_of_a_damaged_journal_gives_a_valid_journal(self):
         if not shutil.which("sqlite3", path=SYSTEM_PATH):
             self.skipTest("there is no sqlite3: apt install sqlite3")
         self.journal.executemany(
@@ -398,7 +398,7 @@ class JournalTests(DocumentationTestCase):
 class Behaviours(unittest.TestCase):
     """The table of behaviours names tests that there are, and all scenarios that are named after one."""
 
-    def test_the_table_is_true(self):
+    def test_the_table_names_existing_tests_and_all_scenarios(self):
         rows = re.findall(r"^\| (S\d\d) \| [^|]+ \| ([^|]+) \|$", read("docs/events.md"), re.M)
         sources = "".join(read(os.path.relpath(path, CHECKOUT))
                           for path in glob.glob(os.path.join(CHECKOUT, "Tests/**/*.swift"), recursive=True))

@@ -30,7 +30,7 @@ class ShellTests(unittest.TestCase):
             with shell_play.Player(page, os.path.realpath(folder)) as player:
                 return player.play_page()
 
-    def test_every_line_of_shell_does_what_the_page_says(self):
+    def test_every_command_prints_what_the_page_shows(self):
         pages = [os.environ["PAGE"]] if "PAGE" in os.environ else PAGES
         # They wait more than they work.
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -39,7 +39,7 @@ class ShellTests(unittest.TestCase):
             with self.subTest(page):
                 play.result()
 
-    def test_every_block_is_looked_at(self):
+    def test_every_block_is_checked(self):
         played, left = 0, {}
         for page in PAGES:
             played += len(shell_play.shell_blocks(page))
@@ -59,7 +59,7 @@ class ShellTests(unittest.TestCase):
         if line != "end of file":
             self.assertIn("type", json.loads(re.sub(r",…(?=})", "", line.replace("[…]", "[]"))))
 
-    def test_every_block_of_yaml_is_something_that_is_read(self):
+    def test_every_other_yaml_block_is_valid(self):
         import yaml
         for page in PAGES:
             for language, line, text in docs.blocks(page):
@@ -80,7 +80,7 @@ class ShellTests(unittest.TestCase):
                                   env={"PATH": docs.SYSTEM_PATH, "HOME": folder}, capture_output=True, text=True, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_commands_within_a_line_have_the_options_that_they_are_given(self):
+    def test_inline_commands_use_existing_options(self):
         told = subprocess.run([docs.ALIGHT, "--experimental-dump-help"], capture_output=True, text=True, check=True, timeout=60)
         root, looked_at = json.loads(told.stdout)["command"], 0
         for page in docs.PAGES:

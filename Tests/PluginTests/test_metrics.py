@@ -38,7 +38,7 @@ class MetricsTest(unittest.TestCase):
             time.sleep(0.02)
         return text
 
-    def test_the_checker_of_prometheus_finds_nothing_wrong(self):
+    def test_promtool_reports_no_errors(self):
         for name in ("a.txt", "b.txt", "c.bad"):
             with open(os.path.join(self.folder, "in", name), "w", encoding="utf-8") as file:
                 file.write("x")
@@ -56,7 +56,7 @@ class MetricsTest(unittest.TestCase):
     def value(self, name):
         return float(re.search(rf"^{name} (.*)$", self.metrics(), re.MULTILINE)[1])
 
-    def test_what_actions_have_left_says_nothing_of_settling(self):
+    def test_the_output_of_actions_does_not_count_as_settling(self):
         for number in range(5):
             with open(os.path.join(self.folder, "in", f"{number}.copied"), "w", encoding="utf-8") as file:
                 file.write("x")
@@ -68,7 +68,7 @@ class MetricsTest(unittest.TestCase):
         self.wait_until_counted('alight_jobs_total{rule="seen",state="succeeded"} 6')
         self.assertEqual(self.value("alight_settle_seconds_count"), 6)
 
-    def test_a_job_that_is_retried_has_waited_since_then(self):
+    def test_the_wait_of_a_retried_job_is_counted_from_the_retry(self):
         with open(os.path.join(self.folder, "in", "c.bad"), "w", encoding="utf-8") as file:
             file.write("x")
         self.wait_until_counted('alight_jobs_total{rule="bad",state="failed"} 1')
@@ -83,7 +83,7 @@ class MetricsTest(unittest.TestCase):
         self.assertEqual(self.value("alight_wait_seconds_count"), 2)
         self.assertLess(self.value("alight_wait_seconds_sum"), 4)
 
-    def test_the_dashboard_of_grafana_asks_for_what_there_is(self):
+    def test_the_grafana_dashboard_queries_existing_metrics(self):
         with open(os.path.join(self.folder, "in", "a.txt"), "w", encoding="utf-8") as file:
             file.write("x")
         text = self.wait_until_counted('alight_jobs_total{rule="good",state="succeeded"} 1')

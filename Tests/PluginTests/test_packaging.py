@@ -83,33 +83,33 @@ class ManualTests(PackagingTestCase):
             if each["commandName"] != "help":
                 yield from cls.find(each, name + "-")
 
-    def test_there_is_a_page_for_each_command(self):
+    def test_each_command_has_a_page(self):
         self.assertEqual(self.pages, sorted([*(f"{name}.1" for name in self.commands), "alight-search.1",
                                              "alight-rules.5", "alight-plugin.7"]))
         self.assertIn("alight-run.1", self.pages)
 
     @needs("mandoc")
-    def test_mandoc_finds_nothing(self):
+    def test_mandoc_reports_no_problems(self):
         for page in self.pages:
             with self.subTest(page):
                 self.assert_silent(self.call("mandoc", "-T", "lint", page, cwd=self.folder))
 
     @needs("man")
-    def test_man_warns_of_nothing(self):
+    def test_man_prints_no_warnings(self):
         for page in self.pages:
             with self.subTest(page):
                 done = self.call("man", "--warnings", "--local-file", page, cwd=self.folder, variables={"MANWIDTH": "80"})
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     @needs("lexgrog")
-    def test_whatis_finds_each(self):
+    def test_whatis_finds_each_page(self):
         for page in self.pages:
             with self.subTest(page):
                 done = self.call("lexgrog", page, cwd=self.folder)
                 self.assertRegex(done.stdout, rf'^{re.escape(page)}: "{re.escape(page[:-2])} - \w.*"\n$')
 
     @needs("mandoc")
-    def test_each_has_what_a_page_has_and_all_options(self):
+    def test_each_page_has_all_sections_and_options(self):
         for name, command in self.commands.items():
             with self.subTest(name):
                 text = re.sub(".\b", "", self.call("mandoc", "-T", "ascii", f"{name}.1", cwd=self.folder).stdout)
@@ -124,7 +124,7 @@ class ManualTests(PackagingTestCase):
                 self.assertNotRegex(text, r"\]\(|\\_")
 
     @needs("mandoc")
-    def test_the_page_of_rules_has_all_keys(self):
+    def test_the_page_of_rules_describes_all_keys(self):
         text = re.sub(".\b", "", self.call("mandoc", "-T", "ascii", "alight-rules.5", cwd=self.folder).stdout)
         schema = json.loads(self.call(ALIGHT, "schema").stdout)
         keys = next(each["properties"] for each in self.objects(schema) if "while_busy" in each.get("properties", {}))
@@ -140,7 +140,7 @@ class ManualTests(PackagingTestCase):
             yield from self.objects(each)
 
     @needs("mandoc")
-    def test_each_names_the_variables_of_its_options(self):
+    def test_each_page_names_the_variables_of_its_options(self):
         def text(page):
             return re.sub(".\b", "", self.call("mandoc", "-T", "ascii", f"{page}.1", cwd=self.folder).stdout)
         keys = json.loads(self.call(ALIGHT, "schema", "--config").stdout)["properties"]
@@ -156,7 +156,7 @@ class ManualTests(PackagingTestCase):
                 self.assertIn(option, text(page))
                 self.assertRegex(text(page), rf"(?m)^ENVIRONMENT\n(?:.+\n|\n)*? +{name}\b")
 
-    def test_the_same_is_made_again(self):
+    def test_the_build_is_reproducible(self):
         done = self.call(os.path.join(CHECKOUT, "packaging/make-man"), ALIGHT, self.path("again"))
         self.assert_silent(done)
         for page in self.pages:
@@ -236,7 +236,7 @@ class CompletionTests(PackagingTestCase):
         self.assertEqual(self.bash("alight", "retry", "--config", "ids-config.yaml", ""), [ids["failed"]])
         self.assertEqual(self.bash("alight", "retry", "--journal", "none.db", ""), [""])
 
-    def test_each_option_with_a_value_offers_something_or_takes_any_text(self):
+    def test_each_option_with_a_value_has_a_completion_or_accepts_any_string(self):
         """What can't be completed is listed here, so that a new option is not forgotten."""
         free = {"--settle", "--poll", "--depth", "--exclude", "--limit", "--since", "--jobs", "--name", "--exec", "--with",
                 "--timeout", "--grace", "--listen", "--external-url", "-n", "--tag"}
@@ -295,7 +295,7 @@ class CompletionTests(PackagingTestCase):
         prepare = "fpath=($PWD $fpath); autoload -Uz compinit; compinit -D -u"
         self.on_terminal("zsh", "-f", prepare=prepare, typed="alight apply pap", expected="alight apply paper-scans ")
 
-    def test_broken_rules_offer_nothing_and_say_nothing(self):
+    def test_invalid_rules_give_no_completions_and_no_messages(self):
         done = self.call(ALIGHT, "---completion", "jobs", "--", "--rule", "0", "0", "--rule", cwd="/proc")
         self.assertEqual((done.stdout.strip(), done.stderr), ("", ""))
 
@@ -314,7 +314,7 @@ class InstallTests(PackagingTestCase):
             os.path.join("/", os.path.relpath(os.path.join(folder, name), self.stage))
             for folder, _, names in os.walk(self.stage) for name in names)
 
-    def test_what_is_installed_works_and_goes_again(self):
+    def test_the_installed_program_works_and_can_be_uninstalled(self):
         self.stage = self.path("stage")
         products = os.path.dirname(os.path.realpath(ALIGHT))
         self.assertEqual(self.install(products), "")
@@ -373,7 +373,7 @@ class InstallTests(PackagingTestCase):
         self.assertEqual(self.installed(), [])
         self.assertFalse(glob.glob(self.stage + "/**/*alight*", recursive=True))
 
-    def test_the_rules_and_examples_that_are_installed_load(self):
+    def test_the_installed_rules_and_examples_load(self):
         self.stage = self.path("rules-stage")
         self.install(os.path.dirname(os.path.realpath(ALIGHT)))
         files = [path for path in glob.glob(self.stage + "/opt/tools/share/doc/alight/*/**/*.yaml", recursive=True)]
@@ -384,7 +384,7 @@ class InstallTests(PackagingTestCase):
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     @needs("mandoc")
-    def test_manual_pages_name_what_is_installed(self):
+    def test_manual_pages_name_installed_files(self):
         self.stage = self.path("pages-stage")
         self.install(os.path.dirname(os.path.realpath(ALIGHT)))
         documents = [os.path.basename(path) for path in glob.glob(CHECKOUT + "/docs/*.md")]
@@ -403,7 +403,7 @@ class InstallTests(PackagingTestCase):
         for path in named:
             self.assertTrue(os.path.exists(self.stage + path), path)
 
-    def test_the_example_is_in_order_and_switched_off(self):
+    def test_the_example_rule_is_valid_and_disabled(self):
         folder = os.path.join(CHECKOUT, "packaging/etc/rules")
         done = self.call(ALIGHT, "check", folder)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -414,7 +414,7 @@ class InstallTests(PackagingTestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("/srv/incoming/*.pdf, watched from /srv/incoming", done.stdout)
 
-    def test_the_copyright_names_every_library_that_is_linked_statically(self):
+    def test_the_copyright_names_every_statically_linked_library(self):
         paragraphs = [dict(re.findall(r"^([\w-]+): ?(.*)$", each, re.M))
                       for each in read(CHECKOUT, "packaging/debian/copyright").split("\n\n")]
         files = {name: each for each in paragraphs for name in each.get("Files", "").split()}
@@ -439,7 +439,7 @@ class InstallTests(PackagingTestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""), text)
         return json.loads(done.stdout)["settings"]
 
-    def test_the_configuration_has_every_key_and_each_can_be_set_alone(self):
+    def test_the_configuration_has_every_key_and_each_can_be_set_separately(self):
         lines = read(CHECKOUT, "packaging/etc/config.yaml").splitlines()
         usual = self.settings("")
         keys, above = {}, None
@@ -464,7 +464,7 @@ class InstallTests(PackagingTestCase):
         everything = self.settings("".join(f"{line[1:] if re.match('#(?:  )?[a-z_]+:', line) else line}\n" for line in lines))
         self.assertEqual({each["origin"]["kind"] for each in everything.values()}, {"file"})
 
-    def test_without_a_program_it_says_what_to_do(self):
+    def test_without_a_build_the_installation_prints_the_required_command(self):
         done = self.call(os.path.join(CHECKOUT, "packaging/install"), self.root)
         self.assertEqual(done.returncode, 1)
         self.assertIn("help: make build", done.stderr)
@@ -488,7 +488,7 @@ class DemoTests(PackagingTestCase):
         done = self.call(os.path.join(CHECKOUT, "packaging/build-demo"), swift, "build", "-c", "release")
         return done, read(self.path("calls")).splitlines()
 
-    def test_only_the_program_is_built_and_modules_are_shown(self):
+    def test_only_the_program_is_built_and_its_modules_are_shown(self):
         done, calls = self.build(
             "echo '[0/9] Write sources'; echo '[1/9] Compiling Rules Rule.swift'; echo '[2/9] Compiling Rules Job.swift'\n"
             "echo 'Build complete!'")
@@ -498,7 +498,7 @@ class DemoTests(PackagingTestCase):
         self.assertRegex(lines[0], r"takes about \d+ minutes on 2 processors")
         self.assertEqual([re.sub(r"^  \d+:\d\d  ", "", line) for line in lines[1:]], ["Rules", "Rules"])
 
-    def test_a_build_that_fails_shows_why(self):
+    def test_a_failed_build_shows_the_reason(self):
         done, calls = self.build("echo 'Rule.swift:3:1: error: unknown type'; exit 1")
         self.assertEqual((done.returncode, len(calls)), (1, 1))
         self.assertIn("Rule.swift:3:1: error: unknown type", done.stderr)
@@ -515,7 +515,7 @@ class DemoTests(PackagingTestCase):
         return found
 
     @needs("vips")
-    def test_it_runs_beside_another_instance_and_leaves_nothing(self):
+    def test_the_demo_runs_beside_another_instance_and_removes_its_files(self):
         for name in ("in", "run", "tmp"):
             os.mkdir(self.path(name), 0o700)
         with open(self.path("rules.yaml"), "w", encoding="utf-8") as file:
@@ -568,7 +568,7 @@ class InstructionTests(PackagingTestCase):
         self.assertGreater(len(found), 4)
         return found
 
-    def test_the_goals_of_make_are_there(self):
+    def test_the_goals_of_make_exist(self):
         calls = [line for block in self.blocks() for line in block.splitlines() if re.match(r"(sudo )?make ", line)]
         self.assertGreater(len(calls), 5)
         for call in calls:
@@ -576,7 +576,7 @@ class InstructionTests(PackagingTestCase):
                 done = self.call("make", "--dry-run", *call.removeprefix("sudo ").split()[1:], cwd=CHECKOUT)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_the_beginning_works(self):
+    def test_the_first_steps_work(self):
         block = next(block for block in self.blocks() if "alight new" in block)
         lines = block.splitlines()
         self.assertEqual(lines[-1], "alight run")
@@ -601,7 +601,7 @@ class VersionTests(PackagingTestCase):
         self.assert_silent(self.call("cc", *options, f"-I{self.SOURCE}/include", source, main, "-o", program))
         return self.call(program).stdout.strip()
 
-    def test_the_program_tells_its_version(self):
+    def test_the_program_prints_its_version(self):
         done = self.call(ALIGHT, "--version")
         self.assertRegex(done.stdout, r"^alight \d+\.\d+\.\d+( \(commit [0-9a-f]{7,}(-dirty)?\))?\n$")
 

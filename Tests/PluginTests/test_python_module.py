@@ -128,12 +128,12 @@ class ModuleTestCase(PluginTestCase):
 
 class RunTests(ModuleTestCase):
 
-    def test_ten_lines_are_a_plugin(self):
+    def test_a_plugin_of_ten_lines(self):
         self.install(WORDS)
         self.assertEqual(
             self.answer(), {"outcome": "succeeded", "message": "3 words", "values": {"words": 3}})
 
-    def test_a_handler_may_be_given_to_main(self):
+    def test_main_accepts_a_handler(self):
         self.install("def work(job):\n    return 'done'", main="alight_plugin.main(work)")
         self.assertEqual(self.answer(), {"outcome": "succeeded", "message": "done"})
 
@@ -165,14 +165,14 @@ def work(job):
             response = answer(word)
             self.assertEqual((response["outcome"], response["code"]), (outcome, code), response)
 
-    def test_a_vanished_file_is_skipped_however_it_is_opened(self):
+    def test_a_vanished_file_is_skipped(self):
         for how in ("job.event.open()", "open(job.event.path)"):
             shutil.rmtree(self.path(b"plugins"), ignore_errors=True)
             self.install(f"@alight_plugin.handler\ndef work(job):\n    {how}")
             response = self.answer(path=self.path(b"in/gone.txt"))
             self.assertEqual((response["outcome"], response["code"]), ("skipped", "gone"))
 
-    def test_names_are_exact_bytes_both_ways(self):
+    def test_names_are_exact_bytes_in_both_directions(self):
         self.install("""
 @alight_plugin.handler
 def work(job):
@@ -192,12 +192,12 @@ def work(job):
                 self.assertEqual(file.read(), b"of " + name)
         self.assertEqual(sorted(os.listdir(self.path(b"out"))), sorted(names))
 
-    def test_lost_bytes_are_refused(self):
+    def test_lossy_paths_are_refused(self):
         self.install("@alight_plugin.handler\ndef work(job):\n    job.parameters.path('to')")
         response = self.answer(self.write(b"in/caf\xe9", b""), {"to": "/out/caf\ufffd"})
         self.assertEqual((response["outcome"], response["code"]), ("failed", "name-not-utf8"))
 
-    def test_a_batch_has_an_answer_for_each_event(self):
+    def test_a_batch_has_a_result_for_each_event(self):
         self.install(WORDS)
         paths = [self.write(b"in/%d" % number, b"word " * number) for number in range(3)]
         os.unlink(paths[1])
@@ -207,7 +207,7 @@ def work(job):
         self.assertEqual(response["results"][3]["code"], "bad-request")
         self.assertEqual(response["message"], "2 succeeded, 1 skipped, 1 failed")
 
-    def test_a_batch_handler_gets_all_at_once(self):
+    def test_a_batch_handler_receives_all_events(self):
         self.install("""
 @alight_plugin.handler(batch=True)
 def work(jobs):
@@ -219,7 +219,7 @@ def work(jobs):
         self.assertEqual([(each["outcome"], each["message"]) for each in response["results"]],
                          [("succeeded", "J0"), ("skipped", "J1 of 3"), ("succeeded", "J2")])
 
-    def test_a_batch_handler_that_miscounts_or_fails_fails_all(self):
+    def test_a_batch_handler_with_a_wrong_count_or_an_error_fails_all_events(self):
         for body in ("return []", "raise alight_plugin.Retry('busy', 'busy')"):
             shutil.rmtree(self.path(b"plugins"), ignore_errors=True)
             self.install(f"@alight_plugin.handler(batch=True)\ndef work(jobs):\n    {body}")
@@ -257,7 +257,7 @@ parameters:
             self.assertIn(text, response["message"])
             self.assertNotIn("hunter2", response["message"])
 
-    def test_secrets_show_in_no_repr(self):
+    def test_secrets_are_not_in_repr(self):
         self.install(
             "@alight_plugin.handler\ndef work(job):\n    return f'{job.parameters} {job!r} {job.parameters[\"key\"][:1]}'",
             "parameters: {type: object, properties: {key: {type: string, writeOnly: true}, to: {type: string}}}\n")
@@ -267,13 +267,13 @@ parameters:
         self.assertTrue(message.endswith(" h"))
         self.assertNotIn("unter2", message)
 
-    def test_relative_paths_are_meant_from_the_rules_file(self):
+    def test_relative_paths_are_relative_to_the_rules_file(self):
         self.install("@alight_plugin.handler\ndef work(job):\n    return job.parameters.path('to').decode()")
         rule = {"name": "x", "file": "/srv/rules/x.yaml", "line": 1}
         self.assertEqual(self.answer(settings={"to": "out/a"}, rule=rule)["message"], "/srv/rules/out/a")
         self.assertEqual(self.answer(settings={"to": "/out/"}, rule=rule)["message"], "/out/")
 
-    def test_log_lines_have_levels_and_print_is_log(self):
+    def test_log_lines_have_levels_and_print_writes_to_the_log(self):
         self.install("""
 import subprocess
 @alight_plugin.handler
@@ -290,13 +290,13 @@ def work(job):
         self.assertEqual(lines[:4], ["<4>careful", "<4>now", "said", "echoed"])
         self.assertEqual(json.loads(lines[4]), {"progress": 0.25, "message": "a quarter"})
 
-    def test_the_deadline_is_seconds_from_now(self):
+    def test_the_deadline_is_in_seconds_from_now(self):
         self.install("@alight_plugin.handler\ndef work(job):\n    return str(job.remaining())")
         later = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 600)) + ".123456789Z"
         self.assertAlmostEqual(float(self.answer(deadline=later)["message"]), 600, delta=60)
         self.assertEqual(self.answer(deadline=None)["message"], "inf")
 
-    def test_call_gives_status_output_and_errors_and_reads_no_shell(self):
+    def test_call_returns_status_output_and_errors_without_a_shell(self):
         self.install("""
 @alight_plugin.handler
 def work(job):
@@ -306,7 +306,7 @@ def work(job):
         self.assertEqual(self.answer()["message"], "3 1000000 $(touch owned)")
         self.assertEqual(os.listdir(self.scratch), [])
 
-    def test_call_names_the_package_and_bounds_the_output(self):
+    def test_call_names_the_package_and_limits_the_output(self):
         self.install("""
 @alight_plugin.handler
 def work(job):
@@ -318,7 +318,7 @@ def work(job):
         response = self.answer(settings={"words": ["cat", "/dev/zero"]})
         self.assertEqual((response["outcome"], response["code"]), ("failed", "too-large"))
 
-    def test_call_hands_out_lines_and_does_not_wait_for_what_is_left(self):
+    def test_call_yields_lines_and_does_not_wait_for_the_rest(self):
         self.install("""
 lines = []
 @alight_plugin.handler
@@ -332,7 +332,7 @@ def work(job):
         with open(os.path.join(self.scratch, b"pid"), encoding="utf-8") as file:
             os.kill(int(file.read()), signal.SIGKILL)
 
-    def test_stream_is_read_while_it_runs_and_ended_with_its_block(self):
+    def test_stream_is_read_during_the_run_and_stopped_with_its_block(self):
         self.install("""
 @alight_plugin.handler
 def work(job):
@@ -349,7 +349,7 @@ def work(job):
         with open(os.path.join(self.scratch, b"pid"), encoding="utf-8") as file:
             self.assertFalse(os.path.exists(f"/proc/{file.read().strip()}"))
 
-    def test_sigterm_cleans_up_and_ends_programs_that_ignore_it(self):
+    def test_sigterm_cleans_up_and_kills_programs_that_ignore_it(self):
         self.install(CHILD.replace("job.call", "with alight_plugin.atomic_file(b'out', job) as file:\n        job.call"))
         child = self.start(self.request([self.event(self.write(b"in/a", b""))], {}))
         self.await_file(b"pid")
@@ -369,7 +369,7 @@ def work(job):
         child.communicate(timeout=PATIENCE)
         self.assertEqual(child.returncode, -signal.SIGTERM)
 
-    def test_what_a_killed_attempt_left_is_removed_by_the_next(self):
+    def test_the_next_attempt_removes_the_files_of_a_killed_one(self):
         self.install("""
 import os, signal
 @alight_plugin.handler
@@ -387,31 +387,31 @@ def work(job):
 
 class DescribeTests(ModuleTestCase):
 
-    def test_it_describes_itself_as_plugin_yaml_does(self):
+    def test_describe_prints_plugin_yaml(self):
         self.install(WORDS, "summary: \"Counts: words\"  # of a text\nrun: ./tried\nmodes: [run, serve]\nconcurrent: 4\n")
         done = subprocess.run([self.plugin, "describe"], capture_output=True, env={"PATH": SYSTEM_PATH})
         self.assertEqual(json.loads(done.stdout), {
             "name": "tried", "protocol": [1], "summary": "Counts: words", "modes": ["run", "serve"], "concurrent": 4})
 
-    def test_a_description_may_be_given_to_main(self):
+    def test_main_accepts_a_description(self):
         self.install(WORDS, main="alight_plugin.main(description={'name': 'words', 'protocol': [1]})")
         done = subprocess.run([self.plugin, "describe"], capture_output=True, env={"PATH": SYSTEM_PATH})
         self.assertEqual(json.loads(done.stdout), {"name": "words", "protocol": [1]})
 
-    def test_check_names_what_is_missing(self):
+    def test_check_names_missing_programs(self):
         self.install(WORDS, 'requires: [sh, "no-such-program (its-package)"]\n')
         done = subprocess.run([self.plugin, "check"], capture_output=True, env={"PATH": SYSTEM_PATH})
         response = json.loads(done.stdout)
         self.assertEqual((done.returncode, response["outcome"], response["code"]), (0, "failed", "missing-program"))
         self.assertIn("its-package", response["message"])
 
-    def test_a_plugin_yaml_that_it_can_not_read_names_the_line(self):
+    def test_an_invalid_plugin_yaml_names_the_line(self):
         self.install(WORDS, "summary: >\n  folded\n")
         done = subprocess.run([self.plugin, "describe"], capture_output=True, text=True, env={"PATH": SYSTEM_PATH})
         self.assertEqual(done.returncode, 78)
         self.assertIn("plugin.yaml: line 3: '>' is not supported here", done.stderr)
 
-    def test_it_reads_the_shipped_descriptions_as_a_yaml_library_does(self):
+    def test_the_shipped_descriptions_parse_as_with_a_yaml_library(self):
         try:
             import yaml
         except ImportError:
@@ -442,7 +442,7 @@ class ServeTests(ModuleTestCase):
         self.assertEqual(served.hear(), {"type": "ready", "protocol": 1, "concurrent": 4})
         return served
 
-    def test_hello_four_at_once_cancel_ping_and_end_of_file(self):
+    def test_hello_concurrency_cancel_ping_and_end_of_file(self):
         served = self.serve(HOLDING)
         names = [b"a", b"b", b"c", b"d"]
         for name in names:
@@ -471,7 +471,7 @@ class ServeTests(ModuleTestCase):
         self.assertEqual(served.hear()["id"], "id-c")
         self.assertEqual(served.process.wait(PATIENCE), 0)
 
-    def test_no_more_at_once_than_it_said(self):
+    def test_concurrency_is_limited_to_the_reported_number(self):
         served = self.serve(HOLDING)
         names = [b"%d" % number for number in range(6)]
         for name in names:
@@ -494,7 +494,7 @@ class ServeTests(ModuleTestCase):
         self.assertEqual(served.end(), 0)
         self.assertFalse(os.path.exists(os.path.join(self.scratch, b"started-5")))
 
-    def test_cancel_ends_the_programs_of_that_request_alone(self):
+    def test_cancel_stops_only_the_programs_of_that_request(self):
         served = self.serve(CHILD.replace("trap '' TERM; ", ""))
         served.run(self.write(b"in/a", b""), "a")
         self.await_file(b"pid")
@@ -515,7 +515,7 @@ class ServeTests(ModuleTestCase):
         self.assertEqual([each["values"]["words"] for each in response["results"]], [2, 2])
         self.assertEqual(served.end(), 0)
 
-    def test_garbage_mistakes_and_prints_break_nothing(self):
+    def test_invalid_messages_errors_and_prints_do_not_stop_it(self):
         served = self.serve("""
 @alight_plugin.handler
 def work(job):
@@ -534,7 +534,7 @@ def work(job):
         self.assertEqual(served.end(), 0)
         self.assertIn("said\n", served.log)
 
-    def test_sigterm_cancels_what_is_open_and_ends_it(self):
+    def test_sigterm_cancels_open_requests_and_exits(self):
         served = self.serve(HOLDING)
         served.run(self.write(b"in/a", b""), "a")
         self.await_file(b"started-a")
@@ -561,7 +561,7 @@ def work(job):
             return file.read().split()[0] in ("23", "270")  # select and pselect6 on x86-64
         return False
 
-    def test_a_thousand_requests_leave_no_descriptor_and_no_thread(self):
+    def test_a_thousand_requests_leak_no_descriptor_or_thread(self):
         served = self.serve("@alight_plugin.handler\ndef work(job):\n    job.call(['true']) if job.attempt == 2 else None")
         path = self.write(b"in/a", b"")
         def count():
@@ -589,13 +589,13 @@ class InstalledTests(PluginTestCase):
         return subprocess.run(
             [plugin, "describe"], capture_output=True, text=True, env={"PATH": SYSTEM_PATH}, cwd="/", timeout=PATIENCE)
 
-    def test_a_link_to_one_folder_is_enough(self):
+    def test_a_link_to_one_directory_suffices(self):
         for name in PYTHON_NAMES:
             os.symlink(os.path.realpath(os.path.join(PLUGINS, name)), self.path(os.fsencode(name)))
             done = self.check(self.path(os.fsencode(name), os.fsencode(name)))
             self.assertEqual((done.returncode, json.loads(done.stdout or "{}").get("name")), (0, name), done.stderr)
 
-    def test_a_copy_of_one_folder_is_enough_with_the_helper_in_it_or_beside_it(self):
+    def test_a_copy_of_one_directory_suffices_with_the_helper_in_it_or_beside_it(self):
         for name in PYTHON_NAMES:
             folder = os.fsdecode(self.path(os.fsencode(name)))
             shutil.copytree(os.path.join(PLUGINS, name), folder)

@@ -462,7 +462,7 @@ class RecipeTests(RunTestCase):
         used = {re.search(r"use: ([\w-]+)", text)[1] for (page, _), text in recipes().items() if page == "docs/plugins.md"}
         self.assertEqual(used, set(NAMES))
 
-    def test_each_recipe_gives_what_it_promises(self):
+    def test_each_recipe_has_the_expected_results(self):
         chosen = {key: text for key, text in recipes().items() if os.environ.get("RECIPE") in (None, " ".join(key))}
         self.play_all(TABLE, chosen)
 
@@ -479,7 +479,7 @@ class NewRuleTests(RunTestCase):
     def test_each_handler_and_plugin_has_an_entry(self):
         self.assertEqual(set(NEW), self.handlers())
 
-    def test_each_rule_that_new_writes_passes_check_and_gives_what_it_promises(self):
+    def test_each_rule_of_new_passes_check_and_has_the_expected_results(self):
         def write(name):
             def rules(home):
                 done = home.run("new", "inbox", "--use", name, "--output", "new.yaml")
@@ -494,7 +494,7 @@ class NewRuleTests(RunTestCase):
             return rules
         self.play_all(NEW, {name: write(name) for name in NEW if os.environ.get("RECIPE") in (None, name)})
 
-    def test_each_parameter_that_new_writes_as_a_comment_passes_check_when_it_is_none(self):
+    def test_each_parameter_in_a_comment_of_new_passes_check(self):
         checked = 0
         with recipe_play.Home() as home:
             for name in NEW:

@@ -106,13 +106,13 @@ class SchemaTests(unittest.TestCase):
         """What the schema says of a file."""
         return [error.message[:200] for error in self.validator.iter_errors(document)]
 
-    def test_the_schema_is_one(self):
+    def test_the_schema_is_valid(self):
         jsonschema.Draft202012Validator.check_schema(self.schema)
         self.assertEqual(self.schema["$schema"], "https://json-schema.org/draft/2020-12/schema")
         for example in self.schema["examples"]:
             self.assertEqual(list(self.validator.iter_errors(example)), [])
 
-    def test_defaults_and_examples_are_what_they_say(self):
+    def test_defaults_and_examples_are_valid(self):
         properties = self.schema["$defs"]["rule"]["properties"]
         seen = 0
         for owner in (properties, self.schema["$defs"]["conditions"]["properties"]):
@@ -124,7 +124,7 @@ class SchemaTests(unittest.TestCase):
                         self.assertEqual([error.message for error in validator.iter_errors(value)], [])
         self.assertGreater(seen, 50)
 
-    def test_what_is_refused(self):
+    def test_the_schema_finds_the_expected_errors(self):
         refused = accepted = 0
         for path in sorted(glob.glob(os.path.join(FIXTURES, "*", "*.yaml"))):
             try:
@@ -164,7 +164,7 @@ class SchemaTests(unittest.TestCase):
         self.assertGreater(refused, 200)
         self.assertGreater(accepted, 150)
 
-    def test_check_finds_the_same(self):
+    def test_check_finds_the_expected_errors(self):
         paths = [path for path in sorted(glob.glob(os.path.join(FIXTURES, "*", "*.yaml"))) if is_for_this_machine(path)]
         self.assertGreater(len(paths), 250)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -180,7 +180,7 @@ class SchemaTests(unittest.TestCase):
                 self.assertEqual({error.get("line", 0) for error in found[path]}, lines, found[path])
         self.assertGreater(compared, 250)
 
-    def test_what_is_shipped_and_documented_is_valid(self):
+    def test_shipped_and_documented_rules_are_valid(self):
         files = glob.glob(os.path.join(CHECKOUT, "rules", "*.yaml")) + glob.glob(
             os.path.join(CHECKOUT, "examples", "**", "rules*.yaml"), recursive=True)
         self.assertGreater(len(files), 2)

@@ -28,13 +28,13 @@ class RulesFolderTests(unittest.TestCase):
     def path(self, *names):
         return os.path.join(self.home, *names)
 
-    def test_check_warns_of_nothing(self):
+    def test_check_prints_no_warnings(self):
         done = subprocess.run(
             [ALIGHT, "check", os.path.join(CHECKOUT, "rules")], capture_output=True, text=True, env=self.environment)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     @unittest.skipUnless(HAS_VIPS, "libvips-tools is not installed")
-    def test_pictures_of_a_camera_are_moved_and_have_thumbnails(self):
+    def test_images_of_a_camera_are_moved_and_have_thumbnails(self):
         os.makedirs(self.path("Pictures/inbox"))
         with open(self.path("noise.ppm"), "wb") as file:
             file.write(b"P6\n200 150\n255\n" + os.urandom(200 * 150 * 3))

@@ -113,7 +113,7 @@ class NotifyTests(SocketTestCase):
         self.assertEqual(self.next(receiver, "STOPPING"), {"STOPPING": "1", "STATUS": "stopping"})
         self.assertEqual(program.wait(LIMIT), 0)
 
-    def test_a_reload_that_fails_ends_as_well(self):
+    def test_a_failed_reload_also_finishes(self):
         receiver = self.bind(self.path("notify"))
         program = self.start({"NOTIFY_SOCKET": self.path("notify")}, "--no-auto-reload")
         self.next(receiver, "READY")
@@ -122,7 +122,7 @@ class NotifyTests(SocketTestCase):
         self.next(receiver, "RELOADING")
         self.assertIn("the rules loaded before stay in effect", self.next(receiver, "READY")["STATUS"])
 
-    def test_rules_that_change_by_themselves_are_a_reload(self):
+    def test_changed_rules_files_cause_a_reload(self):
         receiver = self.bind(self.path("notify"))
         self.start({"NOTIFY_SOCKET": self.path("notify")})
         self.next(receiver, "READY")
@@ -136,13 +136,13 @@ class NotifyTests(SocketTestCase):
         self.start({"NOTIFY_SOCKET": "@" + name})
         self.next(receiver, "READY")
 
-    def test_nobody_there_is_no_harm(self):
+    def test_a_missing_socket_is_ignored(self):
         program = self.start({"NOTIFY_SOCKET": self.path("nobody"), "WATCHDOG_USEC": "200000"})
         self.wait(lambda: "ready:" in self.said(), "it is not ready")
         program.terminate()
         self.assertEqual(program.wait(LIMIT), 0)
 
-    def test_a_reader_that_is_behind_is_not_waited_for(self):
+    def test_a_slow_reader_does_not_block(self):
         self.bind(self.path("notify"))  # and never reads
         program = self.start({"NOTIFY_SOCKET": self.path("notify"), "WATCHDOG_USEC": "4000"})
         self.wait(lambda: "ready:" in self.said(), "it is not ready")
@@ -155,7 +155,7 @@ class NotifyTests(SocketTestCase):
 
     # The watchdog.
 
-    def test_signs_of_life_come_as_long_as_events_are_handled(self):
+    def test_the_watchdog_is_notified_while_events_are_handled(self):
         receiver = self.bind(self.path("notify"))
         program = self.start({"NOTIFY_SOCKET": self.path("notify"), "WATCHDOG_USEC": "400000"})
         self.next(receiver, "READY")
@@ -182,7 +182,7 @@ class NotifyTests(SocketTestCase):
             while True:
                 receiver.recv(65536)
 
-    def test_a_watchdog_for_another_process_is_none(self):
+    def test_a_watchdog_for_another_process_is_ignored(self):
         receiver = self.bind(self.path("notify"))
         self.start({"NOTIFY_SOCKET": self.path("notify"), "WATCHDOG_USEC": "100000", "WATCHDOG_PID": "1"})
         self.next(receiver, "READY")
@@ -209,7 +209,7 @@ class JournalTests(SocketTestCase):
         self.wait(lambda: "succeeded" in self.said("out"), "the attempt is not told")
         self.assertRegex(self.said("out"), r"^<6>first: created .*/in/new\\nline and .*: succeeded in .*\n$")
 
-    def test_failures_weigh_more(self):
+    def test_failures_have_a_higher_priority(self):
         self.write(
             "rules.yaml", "rules: [{ name: f, path: in/*, settle: 0, action: { exec: [\"false\"] }, retry: false }]\n")
         self.start({}, "--log-format", "journal", "--log-level", "warning")
@@ -221,12 +221,12 @@ class JournalTests(SocketTestCase):
             return self.said("out").startswith("<3>f: created ")
         self.wait(is_told, "the failure is not told")
 
-    def test_another_stream_is_none(self):
+    def test_another_stream_has_no_priorities(self):
         self.start({"JOURNAL_STREAM": "1:1"})
         self.wait(lambda: "ready:" in self.said(), "it is not ready")
         self.assertNotIn("<5>", self.said())
 
-    def test_a_format_that_is_asked_for_holds(self):
+    def test_a_requested_format_takes_precedence(self):
         self.start(self.stream(), "--log-format", "text")
         self.wait(lambda: "ready:" in self.said(), "it is not ready")
         self.assertNotIn("<5>", self.said())
@@ -242,11 +242,11 @@ class UnitTests(unittest.TestCase):
             ["systemd-analyze", *words], capture_output=True, text=True, timeout=LIMIT,
             env={"PATH": SYSTEM_PATH, "HOME": "/root", "XDG_RUNTIME_DIR": "/run"})
 
-    def test_all_units_are_here(self):
+    def test_all_units_exist(self):
         found = glob.glob(os.path.join(UNITS, "**", "*.*"), recursive=True)
         self.assertEqual(sorted(os.path.relpath(path, UNITS) for path in found), sorted(self.UNITS))
 
-    def test_systemd_understands_the_units(self):
+    def test_systemd_accepts_the_units(self):
         version = int(re.search(r"systemd (\d+)", self.analyze("--version").stdout)[1])
         for name in self.UNITS:
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
@@ -264,14 +264,14 @@ class UnitTests(unittest.TestCase):
                     if not (version < 253 and "notify-reload" in line) and os.path.basename(unit) in line]
                 self.assertEqual(lines, [])
 
-    def test_the_exposure_of_the_system_s_units_is_small(self):
+    def test_the_exposure_of_the_system_units_is_low(self):
         for name in ("alight.service", "alight@.service"):
             with self.subTest(name):
                 done = self.analyze("security", "--offline=yes", "--threshold=30", os.path.join(UNITS, name))
                 self.assertEqual(done.returncode, 0, done.stdout[-300:] + done.stderr)
                 self.assertRegex(done.stdout, r"Overall exposure level for alight(@\w+)?\.service: [0-3]\.\d")
 
-    def test_what_stopping_and_watching_need_is_there(self):
+    def test_the_units_have_the_settings_for_stopping_and_the_watchdog(self):
         for name in self.UNITS:
             with self.subTest(name), open(os.path.join(UNITS, name), encoding="utf-8") as file:
                 lines = file.read().splitlines()
