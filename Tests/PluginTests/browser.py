@@ -23,11 +23,11 @@ class Browser:
     def __init__(self):
         if not PROGRAM:
             raise BrowserError("there is no Chromium: apt-get install chromium-headless-shell")
-        self.folder = tempfile.TemporaryDirectory(prefix="alight-browser-")
+        self.directory = tempfile.TemporaryDirectory(prefix="alight-browser-")
         to_browser, self.orders = os.pipe()
         self.replies, from_browser = os.pipe()
         arguments = [
-            PROGRAM, "--headless", "--remote-debugging-pipe", f"--user-data-dir={self.folder.name}", "--disable-gpu",
+            PROGRAM, "--headless", "--remote-debugging-pipe", f"--user-data-dir={self.directory.name}", "--disable-gpu",
             "--disable-background-networking", "--disable-component-update", "--no-first-run", "--hide-scrollbars",
             "--force-color-profile=srgb", "--font-render-hinting=none", "about:blank"]
         # As root, as in a container, Chromium's own sandbox does not start.
@@ -66,7 +66,7 @@ class Browser:
         while True:
             message = self.receive(end)
             if message is None:
-                raise BrowserError(f"'{method}' is not answered within {seconds} s: {self.said()}")
+                raise BrowserError(f"'{method}' is not answered within {seconds} s: {self.error_output()}")
             if message.get("id") == number:
                 if "error" in message:
                     raise BrowserError(f"'{method}': {message['error']}")
@@ -79,16 +79,16 @@ class Browser:
                 return None
             data = os.read(self.replies, 1 << 20)
             if not data:
-                raise BrowserError(f"Chromium has ended: {self.said()}")
+                raise BrowserError(f"Chromium has ended: {self.error_output()}")
             self.unread += data
         text, self.unread = self.unread.split(b"\0", 1)
         message = json.loads(text)
         if page := self.pages.get(message.get("sessionId")):
             if "method" in message:
-                page.take(message["method"], message["params"])
+                page.handle(message["method"], message["params"])
         return message
 
-    def said(self):
+    def error_output(self):
         self.errors.seek(0)
         return self.errors.read().decode(errors="replace")[-2000:]
 
@@ -101,7 +101,7 @@ class Browser:
         os.close(self.orders)
         os.close(self.replies)
         self.errors.close()
-        self.folder.cleanup()
+        self.directory.cleanup()
 
 
 class Page:
@@ -111,7 +111,7 @@ class Page:
         self.requests = []  # addresses
         self.loads = 0
 
-    def take(self, method, event):
+    def handle(self, method, event):
         if method == "Runtime.exceptionThrown":
             details = event["exceptionDetails"]
             self.complaints.append(details.get("exception", {}).get("description") or details["text"])
@@ -170,7 +170,7 @@ class Page:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
-    def look(self, width, height, scheme="light", scale=1, motion="no-preference"):
+    def set_viewport(self, width, height, scheme="light", scale=1, motion="no-preference"):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale,
                   mobile=width < 600)
         self.call("Emulation.setEmulatedMedia", features=[

@@ -99,9 +99,9 @@ class PluginTestCase(unittest.TestCase):
     plugin = None
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="alight-plugins-")
-        self.addCleanup(folder.cleanup)
-        self.root = os.fsencode(os.path.realpath(folder.name))
+        directory = tempfile.TemporaryDirectory(prefix="alight-plugins-")
+        self.addCleanup(directory.cleanup)
+        self.root = os.fsencode(os.path.realpath(directory.name))
         self.scratch = os.path.join(self.root, b".scratch")
         os.mkdir(self.scratch, 0o700)
 
@@ -154,8 +154,8 @@ class PluginTestCase(unittest.TestCase):
 
     def all_files(self):
         found = []
-        for folder, _, names in os.walk(self.root):
-            found += [os.path.relpath(os.path.join(folder, name), self.root) for name in names]
+        for directory, _, names in os.walk(self.root):
+            found += [os.path.relpath(os.path.join(directory, name), self.root) for name in names]
         return sorted(found)
 
 

@@ -45,20 +45,20 @@ def wait_for(path, text):
 
 class APITest(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="alight-api-")
-        self.addCleanup(shutil.rmtree, self.folder)
+        self.directory = tempfile.mkdtemp(prefix="alight-api-")
+        self.addCleanup(shutil.rmtree, self.directory)
         for name in ("in", "done"):
-            os.mkdir(os.path.join(self.folder, name))
-        with open(os.path.join(self.folder, "rules.yaml"), "w", encoding="utf-8") as file:
+            os.mkdir(os.path.join(self.directory, name))
+        with open(os.path.join(self.directory, "rules.yaml"), "w", encoding="utf-8") as file:
             file.write(RULES)
         self.port = free_port()
         environment = {
-            "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": self.folder, "XDG_STATE_HOME": self.folder + "/state",
-            "ALIGHT_CONTROL": self.folder + "/run/control.sock"}
-        self.output, self.error = os.path.join(self.folder, "out"), os.path.join(self.folder, "err")
+            "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": self.directory, "XDG_STATE_HOME": self.directory + "/state",
+            "ALIGHT_CONTROL": self.directory + "/run/control.sock"}
+        self.output, self.error = os.path.join(self.directory, "out"), os.path.join(self.directory, "err")
         with open(self.output, "wb") as output, open(self.error, "wb") as error:
             self.program = subprocess.Popen(
-                [ALIGHT, "run", "rules.yaml", "--listen", f"127.0.0.1:{self.port}"], cwd=self.folder,
+                [ALIGHT, "run", "rules.yaml", "--listen", f"127.0.0.1:{self.port}"], cwd=self.directory,
                 env=environment, stdout=output, stderr=error)
         self.addCleanup(self.stop)
         self.assertTrue(wait_for(self.error, "ready: watching"), "it did not get ready")
@@ -70,7 +70,7 @@ class APITest(unittest.TestCase):
 
     def test_all_responses_conform_to_the_description(self):
         for name in ("a.txt", "b.txt", "c.bad", "d.bad"):
-            with open(os.path.join(self.folder, "in", name), "w", encoding="utf-8") as file:
+            with open(os.path.join(self.directory, "in", name), "w", encoding="utf-8") as file:
                 file.write("x")
         self.assertTrue(wait_for(self.output, "d.bad"), "nothing was done")
         run = subprocess.run(
@@ -83,7 +83,7 @@ class APITest(unittest.TestCase):
              "--exclude-path", "/v1/events",
              # These are served at the Unix socket alone.
              "--exclude-path-regex", "^/v1/(retry|discard|undo|apply)$", "--no-color", "--request-timeout", "10"],
-            cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, check=False)
+            cwd=self.directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, check=False)
         self.assertEqual(run.returncode, 0, run.stdout[-8000:] + run.stderr[-2000:])
         self.assertIsNone(self.program.poll(), "it has ended")
 

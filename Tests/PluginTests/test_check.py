@@ -24,9 +24,9 @@ RULES = """rules:
 class CheckTests(unittest.TestCase):
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="alight-check-")
-        self.addCleanup(folder.cleanup)
-        self.root = folder.name
+        directory = tempfile.TemporaryDirectory(prefix="alight-check-")
+        self.addCleanup(directory.cleanup)
+        self.root = directory.name
         with open(os.path.join(self.root, "rules.yaml"), "w", encoding="utf-8") as file:
             file.write(RULES)
 

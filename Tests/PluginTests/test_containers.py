@@ -21,7 +21,7 @@ NUMBERS = {
 CLONE_FILES = 0x400
 RULES = """\
 rules:
-  - name: told
+  - name: copied
     path: "%s/hot/*"
     existing: process
     settle: 0
@@ -63,7 +63,7 @@ def refuse(calls):
 
 @unittest.skipIf(NUMBERS is None, "not for this processor")
 class ContainerTests(unittest.TestCase):
-    def play(self, calls):
+    def run_rules(self, calls):
         with tempfile.TemporaryDirectory(prefix="alight-container-") as root:
             for name in ("hot", "out"):
                 os.mkdir(os.path.join(root, name))
@@ -73,20 +73,20 @@ class ContainerTests(unittest.TestCase):
             for number in range(5):
                 with open(os.path.join(root, "hot", f"f{number}"), "w", encoding="utf-8") as file:
                     file.write("text")
-            ended = subprocess.run(
+            done = subprocess.run(
                 [ALIGHT, "run", "--once", "--journal", os.path.join(root, "journal.db"), rules],
                 preexec_fn=refuse(calls), capture_output=True, text=True, timeout=60, check=False)
-            self.assertEqual((ended.returncode, sorted(os.listdir(os.path.join(root, "out")))),
-                             (0, ["f0", "f1", "f2", "f3", "f4"]), ended.stdout + ended.stderr)
+            self.assertEqual((done.returncode, sorted(os.listdir(os.path.join(root, "out")))),
+                             (0, ["f0", "f1", "f2", "f3", "f4"]), done.stdout + done.stderr)
 
     def test_without_unshare(self):
-        self.play(["unshare"])
+        self.run_rules(["unshare"])
 
     def test_without_unshare_and_close_range(self):
-        self.play(["unshare", "close_range"])
+        self.run_rules(["unshare", "close_range"])
 
     def test_without_clone_files(self):
-        self.play(["clone"])
+        self.run_rules(["clone"])
 
 
 if __name__ == "__main__":

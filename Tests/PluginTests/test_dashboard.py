@@ -48,22 +48,22 @@ def free_port():
 class DashboardTests(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="alight-dashboard-")
-        cls.addClassCleanup(folder.cleanup)
-        cls.root = os.fsencode(os.path.realpath(folder.name))
+        directory = tempfile.TemporaryDirectory(prefix="alight-dashboard-")
+        cls.addClassCleanup(directory.cleanup)
+        cls.root = os.fsencode(os.path.realpath(directory.name))
         os.mkdir(os.path.join(cls.root, b"in"))
         with open(os.path.join(cls.root, b"rules.yaml"), "w") as file:
-            file.write(RULES.replace("FIXED", os.path.join(os.path.realpath(folder.name), "fixed")))
+            file.write(RULES.replace("FIXED", os.path.join(os.path.realpath(directory.name), "fixed")))
         cls.port = free_port()
         cls.address = f"http://127.0.0.1:{cls.port}"
         environment = {
-            "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.name, "XDG_RUNTIME_DIR": folder.name,
-            "RUNTIME_DIRECTORY": folder.name + "/run", "TZ": "UTC"}
+            "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": directory.name, "XDG_RUNTIME_DIR": directory.name,
+            "RUNTIME_DIRECTORY": directory.name + "/run", "TZ": "UTC"}
         cls.log = tempfile.TemporaryFile()
         cls.addClassCleanup(cls.log.close)
         cls.alight = subprocess.Popen(
             [ALIGHT, "run", "rules.yaml", "--journal", "journal.db", "--listen", f"127.0.0.1:{cls.port}",
-             "--control", os.path.join(folder.name, "control.sock")],
+             "--control", os.path.join(directory.name, "control.sock")],
             cwd=cls.root, env=environment, stdin=subprocess.DEVNULL, stdout=cls.log, stderr=cls.log)
         cls.addClassCleanup(cls.stop)
         end = time.monotonic() + 30
@@ -74,7 +74,7 @@ class DashboardTests(unittest.TestCase):
             except OSError:
                 pass
             if time.monotonic() > end or cls.alight.poll() is not None:
-                raise AssertionError(f"alight does not answer: {cls.said()}")
+                raise AssertionError(f"alight does not answer: {cls.log_text()}")
             time.sleep(0.05)
         cls.browser = Browser()
         cls.addClassCleanup(cls.browser.close)
@@ -89,7 +89,7 @@ class DashboardTests(unittest.TestCase):
             cls.alight.wait()
 
     @classmethod
-    def said(cls):
+    def log_text(cls):
         cls.log.seek(0)
         return cls.log.read().decode(errors="replace")
 
@@ -97,10 +97,10 @@ class DashboardTests(unittest.TestCase):
     def ask(cls, method, path, body=None, headers={}):
         connection = http.client.HTTPConnection("127.0.0.1", cls.port, timeout=20)
         connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        data = answer.read()
+        response = connection.getresponse()
+        data = response.read()
         connection.close()
-        return answer, data
+        return response, data
 
     @classmethod
     def get(cls, path):
@@ -108,11 +108,11 @@ class DashboardTests(unittest.TestCase):
 
     def setUp(self):
         self.page = self.browser.page()
-        self.page.look(1360, 900)
+        self.page.set_viewport(1360, 900)
         self.addCleanup(self.page.close)
 
     def drop(self, name, data=b"hello"):
-        """Puts a file into the watched folder, and waits for the end of its job; returns the job."""
+        """Puts a file into the watched directory, and waits for the end of its job; returns the job."""
         path = os.path.join(self.root, b"in", name)
         with open(path, "wb") as file:
             file.write(data)
@@ -125,7 +125,7 @@ class DashboardTests(unittest.TestCase):
                 is_it = job["path"] == path.decode(errors="replace")
                 if is_it and (job["state"] == state if state else job["state"] not in ("pending", "running")):
                     return job
-            self.assertLess(time.monotonic(), end, f"no job for {path}: {self.said()}")
+            self.assertLess(time.monotonic(), end, f"no job for {path}: {self.log_text()}")
             time.sleep(0.05)
 
     def open(self, path="/"):
@@ -154,13 +154,13 @@ class DashboardTests(unittest.TestCase):
             self.drop(name)
         shown = ["<img src=x onerror=window.owned=1>.png", "\"><script>window.owned=1<:script>", "photo\\u{202e}gpj.exe",
                  "two\\nlines.txt", "caf\ufffd.txt", "' onmouseover='window.owned=1"]
-        for place in ("#lines .new .path b", None):
-            if place is None:
+        for selector in ("#lines .new .path b", None):
+            if selector is None:
                 self.open("/jobs")
-                place = "#jobs .path b"
+                selector = "#jobs .path b"
             for name in shown:
                 self.page.wait(
-                    f"[...document.querySelectorAll({json.dumps(place)})].some((b) => b.textContent === {json.dumps(name)})")
+                    f"[...document.querySelectorAll({json.dumps(selector)})].some((b) => b.textContent === {json.dumps(name)})")
         for job in self.get("/v1/jobs?limit=1000")["jobs"]:
             if any(os.fsencode(job["path"]).endswith(name) for name in HOSTILE[:4]):
                 self.open(f"/jobs/{job['id']}")
@@ -237,26 +237,26 @@ class DashboardTests(unittest.TestCase):
     def test_a_form_of_another_site_is_refused(self):
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {}):
-            answer, _ = self.ask("POST", "/pause", "", {**form, **headers})
-            self.assertIn(answer.status, (403, 415), headers)
-        answer, _ = self.ask("POST", "/v1/pause", "", {**form, "Origin": self.address})
-        self.assertEqual(answer.status, 415)
+            response, _ = self.ask("POST", "/pause", "", {**form, **headers})
+            self.assertIn(response.status, (403, 415), headers)
+        response, _ = self.ask("POST", "/v1/pause", "", {**form, "Origin": self.address})
+        self.assertEqual(response.status, 415)
         self.assertFalse(self.get("/v1/status")["paused"])
 
     def test_pages_carry_a_strict_policy(self):
         for path in ("/", "/jobs", "/rules", "/assets/dashboard.js", "/jobs/none"):
-            answer, _ = self.ask("GET", path)
-            policy = answer.headers["Content-Security-Policy"]
+            response, _ = self.ask("GET", path)
+            policy = response.headers["Content-Security-Policy"]
             self.assertIn("default-src 'none'", policy, path)
             self.assertNotIn("unsafe", policy, path)
-            self.assertEqual(answer.headers["X-Content-Type-Options"], "nosniff", path)
+            self.assertEqual(response.headers["X-Content-Type-Options"], "nosniff", path)
 
     # How it looks
 
     def test_it_fits_a_phone_in_both_colour_schemes(self):
         job = self.drop(b"bad " + b"long-name-" * 20 + b".txt")
         for scheme in ("light", "dark"):
-            self.page.look(360, 740, scheme, motion="reduce")
+            self.page.set_viewport(360, 740, scheme, motion="reduce")
             for path in ("/", "/jobs", "/rules", f"/jobs/{job['id']}"):
                 self.open(path)
                 self.assertLessEqual(self.page.evaluate("document.documentElement.scrollWidth"), 360, path)
@@ -266,7 +266,7 @@ class DashboardTests(unittest.TestCase):
     def test_contrast_is_sufficient_on_a_desktop(self):
         job = self.drop(b"bad contrast.txt")
         for scheme in ("light", "dark"):
-            self.page.look(1360, 900, scheme, motion="reduce")
+            self.page.set_viewport(1360, 900, scheme, motion="reduce")
             for path in ("/", "/jobs", "/rules", f"/jobs/{job['id']}"):
                 self.open(path)
                 self.assertEqual(self.page.evaluate(CONTRASTS), [], f"{path} {scheme}")

@@ -18,9 +18,9 @@ from test_api import ALIGHT, free_port, wait_for
 RULES = """\
 rules:
   - { name: good, path: in/*.txt, settle: 50ms, action: { use: log } }
-  - { name: bad, path: in/*.bad, settle: 50ms, retry: false, action: { shell: "[ -e FOLDER/fixed ] || { echo no >&2; exit 1; }" } }
+  - { name: bad, path: in/*.bad, settle: 50ms, retry: false, action: { shell: "[ -e DIRECTORY/fixed ] || { echo no >&2; exit 1; }" } }
   - { name: large, path: in/*.big, settle: 50ms, where: { size: "> 1 MB" }, action: { use: log } }
-  - { name: slow & <late>, path: in/*.slow, settle: 50ms, action: { shell: "until [ -e FOLDER/go ]; do sleep 0.05; done" } }
+  - { name: slow & <late>, path: in/*.slow, settle: 50ms, action: { shell: "until [ -e DIRECTORY/go ]; do sleep 0.05; done" } }
   - { name: tidy, path: in/*.png, settle: 50ms, action: { use: move, with: { to: "out/${name}" } } }
   - { name: last, path: in/*.last, settle: 50ms, action: { use: log } }
 """
@@ -75,24 +75,24 @@ class DashboardLinkTests(unittest.TestCase):
     journal = "journal.db"
 
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="alight-links-")
-        self.addCleanup(shutil.rmtree, self.folder)
-        os.mkdir(os.path.join(self.folder, "in"))
-        with open(os.path.join(self.folder, "rules.yaml"), "w", encoding="utf-8") as file:
-            file.write(RULES.replace("FOLDER", self.folder))
+        self.directory = tempfile.mkdtemp(prefix="alight-links-")
+        self.addCleanup(shutil.rmtree, self.directory)
+        os.mkdir(os.path.join(self.directory, "in"))
+        with open(os.path.join(self.directory, "rules.yaml"), "w", encoding="utf-8") as file:
+            file.write(RULES.replace("DIRECTORY", self.directory))
         self.port = free_port()
         self.program = None
         self.addCleanup(self.stop)
 
     def start(self):
         environment = {
-            "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": self.folder, "XDG_STATE_HOME": self.folder + "/state",
-            "ALIGHT_CONTROL": self.folder + "/run/control.sock"}
-        self.error = os.path.join(self.folder, "err")
+            "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": self.directory, "XDG_STATE_HOME": self.directory + "/state",
+            "ALIGHT_CONTROL": self.directory + "/run/control.sock"}
+        self.error = os.path.join(self.directory, "err")
         with open(self.error, "wb") as error:
             self.program = subprocess.Popen(
                 [ALIGHT, "run", "rules.yaml", "--listen", f"127.0.0.1:{self.port}", "--journal", self.journal],
-                cwd=self.folder, env=environment, stdout=error, stderr=error)
+                cwd=self.directory, env=environment, stdout=error, stderr=error)
         self.assertTrue(wait_for(self.error, "ready: watching"), "it did not get ready")
 
     def stop(self):
@@ -102,17 +102,17 @@ class DashboardLinkTests(unittest.TestCase):
             self.program.wait(timeout=60)
 
     def write(self, name, data=b"x"):
-        with open(os.path.join(self.folder, name), "wb") as file:
+        with open(os.path.join(self.directory, name), "wb") as file:
             file.write(data)
 
     def ask(self, method, target, fields=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         headers = {"Origin": f"http://127.0.0.1:{self.port}", "Content-Type": "application/x-www-form-urlencoded"}
         connection.request(method, target, urllib.parse.urlencode(fields or {}), headers if method == "POST" else {})
-        answer = connection.getresponse()
-        body = answer.read()
+        response = connection.getresponse()
+        body = response.read()
         connection.close()
-        return answer.status, answer.getheader("Location"), body
+        return response.status, response.getheader("Location"), body
 
     def get(self, target):
         status, _, body = self.ask("GET", target)
@@ -156,9 +156,9 @@ class DashboardLinkTests(unittest.TestCase):
             page = seen[address] = self.page(address)
             for link, words in page.links:
                 link = urllib.parse.urljoin(address, link)
-                place, _, mark = link.partition("#")
-                if mark and place == address:
-                    self.assertIn(mark, page.ids, f"{address}: no such place on the page")
+                path, _, anchor = link.partition("#")
+                if anchor and path == address:
+                    self.assertIn(anchor, page.ids, f"{address}: no such anchor on the page")
                 self.check(address, link, words)
                 waiting.append(link)
             for source in page.sources:

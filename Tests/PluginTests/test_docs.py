@@ -95,33 +95,33 @@ def python_blocks():
     return [block for block in blocks(PROTOCOL) if block[0] == "python"]
 
 
-def install_documented_plugins(folder):
+def install_documented_plugins(directory):
     """Writes the two plugins of the protocol's page, as it says, and returns their executables."""
     texts = {language: text for language, _, text in reversed(blocks(PROTOCOL))}
     description = next(text for language, _, text in blocks(PROTOCOL) if language == "yaml" and "\nrun:" in text)
-    sidecar, words = os.path.join(folder, "sidecar", "sidecar"), os.path.join(folder, "words", "words")
+    sidecar, words = os.path.join(directory, "sidecar", "sidecar"), os.path.join(directory, "words", "words")
     write(sidecar, texts["bash"], executable=True)
-    write(os.path.join(folder, "sidecar", "plugin.yaml"), description)
+    write(os.path.join(directory, "sidecar", "plugin.yaml"), description)
     write(words, python_block("describe"), executable=True)
     return sidecar, words
 
 
-def copy_plugins(folder):
+def copy_plugins(directory):
     """Copies the shipped plugins, with those that are built, and writes the two of the protocol's page beside them."""
-    shutil.copytree(os.path.join(CHECKOUT, "plugins"), folder)
-    install_documented_plugins(folder)
-    # A plugin that is built; `make` puts it into its folder.
+    shutil.copytree(os.path.join(CHECKOUT, "plugins"), directory)
+    install_documented_plugins(directory)
+    # A plugin that is built; `make` puts it into its directory.
     built = os.path.join(os.path.dirname(ALIGHT), "digest-plugin")
     if os.path.exists(built):
-        shutil.copy(built, os.path.join(folder, "digest", "digest"))
+        shutil.copy(built, os.path.join(directory, "digest", "digest"))
 
 
 class DocumentationTestCase(unittest.TestCase):
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="alight-docs-")
-        self.addCleanup(folder.cleanup)
-        self.root = os.path.realpath(folder.name)
+        directory = tempfile.TemporaryDirectory(prefix="alight-docs-")
+        self.addCleanup(directory.cleanup)
+        self.root = os.path.realpath(directory.name)
 
     def path(self, *names):
         return os.path.join(self.root, *names)
@@ -143,7 +143,7 @@ class RulesTests(DocumentationTestCase):
                 checked += 1
                 with self.subTest(f"{page}:{line}"):
                     write(self.path("rules.yaml"), text)
-                    # What an example takes from the environment is a folder for it.
+                    # What an example takes from the environment is a directory for it.
                     variables = {name: "/srv/in" for name in re.findall(r"\$\{env:(\w+)\}", text)}
                     done = subprocess.run(
                         [ALIGHT, "check", "rules.yaml"], cwd=self.root, capture_output=True, text=True,
@@ -402,8 +402,8 @@ class Behaviours(unittest.TestCase):
         rows = re.findall(r"^\| (S\d\d) \| [^|]+ \| ([^|]+) \|$", read("docs/events.md"), re.M)
         sources = "".join(read(os.path.relpath(path, CHECKOUT))
                           for path in glob.glob(os.path.join(CHECKOUT, "Tests/**/*.swift"), recursive=True))
-        folder = os.path.join(CHECKOUT, "Tests/Interfaces/EndToEndTests/Scenarios")
-        scenarios = {name.removesuffix(".scenario") for name in os.listdir(folder)}
+        directory = os.path.join(CHECKOUT, "Tests/Interfaces/EndToEndTests/Scenarios")
+        scenarios = {name.removesuffix(".scenario") for name in os.listdir(directory)}
         named = set()
         for number, names in rows:
             for name in re.findall(r"`([^`]+)`", names):

@@ -26,9 +26,9 @@ class MetricsTest(unittest.TestCase):
     stop = test_api.APITest.stop
 
     def metrics(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as answer:
-            self.assertEqual(answer.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
-            return answer.read().decode()
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as response:
+            self.assertEqual(response.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
+            return response.read().decode()
 
     def wait_until_counted(self, line):
         """The metrics, as soon as they have the line."""
@@ -40,7 +40,7 @@ class MetricsTest(unittest.TestCase):
 
     def test_promtool_reports_no_errors(self):
         for name in ("a.txt", "b.txt", "c.bad"):
-            with open(os.path.join(self.folder, "in", name), "w", encoding="utf-8") as file:
+            with open(os.path.join(self.directory, "in", name), "w", encoding="utf-8") as file:
                 file.write("x")
         self.wait_until_counted('alight_jobs_total{rule="good",state="succeeded"} 2')
         text = self.wait_until_counted('alight_jobs_total{rule="bad",state="failed"} 1')
@@ -58,23 +58,23 @@ class MetricsTest(unittest.TestCase):
 
     def test_the_output_of_actions_does_not_count_as_settling(self):
         for number in range(5):
-            with open(os.path.join(self.folder, "in", f"{number}.copied"), "w", encoding="utf-8") as file:
+            with open(os.path.join(self.directory, "in", f"{number}.copied"), "w", encoding="utf-8") as file:
                 file.write("x")
         self.wait_until_counted('alight_jobs_total{rule="seen",state="succeeded"} 5')
         self.assertEqual(self.value("alight_settle_seconds_count"), 5)
         # What somebody else does to it does.
-        with open(os.path.join(self.folder, "done", "0.copied"), "w", encoding="utf-8") as file:
+        with open(os.path.join(self.directory, "done", "0.copied"), "w", encoding="utf-8") as file:
             file.write("changed")
         self.wait_until_counted('alight_jobs_total{rule="seen",state="succeeded"} 6')
         self.assertEqual(self.value("alight_settle_seconds_count"), 6)
 
     def test_the_wait_of_a_retried_job_is_counted_from_the_retry(self):
-        with open(os.path.join(self.folder, "in", "c.bad"), "w", encoding="utf-8") as file:
+        with open(os.path.join(self.directory, "in", "c.bad"), "w", encoding="utf-8") as file:
             file.write("x")
         self.wait_until_counted('alight_jobs_total{rule="bad",state="failed"} 1')
         time.sleep(5)
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/jobs", timeout=60) as answer:
-            job = json.load(answer)["jobs"][0]["id"]
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/jobs", timeout=60) as response:
+            job = json.load(response)["jobs"][0]["id"]
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/v1/jobs/{job}/retry", data=b"{}",
             headers={"Content-Type": "application/json"})
@@ -84,17 +84,17 @@ class MetricsTest(unittest.TestCase):
         self.assertLess(self.value("alight_wait_seconds_sum"), 4)
 
     def test_the_grafana_dashboard_queries_existing_metrics(self):
-        with open(os.path.join(self.folder, "in", "a.txt"), "w", encoding="utf-8") as file:
+        with open(os.path.join(self.directory, "in", "a.txt"), "w", encoding="utf-8") as file:
             file.write("x")
         text = self.wait_until_counted('alight_jobs_total{rule="good",state="succeeded"} 1')
-        there = set(re.findall(r"^([a-z_]+)(?:\{.*\})? ", text, re.MULTILINE)) | RARE
+        existing = set(re.findall(r"^([a-z_]+)(?:\{.*\})? ", text, re.MULTILINE)) | RARE
         with open(DASHBOARD, encoding="utf-8") as file:
             panels = json.load(file)["panels"]
-        asked = set()
+        queried = set()
         for expression in [target["expr"] for panel in panels for target in panel["targets"]]:
-            asked |= set(re.findall(r"\b(?:alight|process)_[a-z_]+", expression))
-        self.assertGreater(len(asked), 10)
-        self.assertEqual(asked - there, set())
+            queried |= set(re.findall(r"\b(?:alight|process)_[a-z_]+", expression))
+        self.assertGreater(len(queried), 10)
+        self.assertEqual(queried - existing, set())
 
 
 if __name__ == "__main__":

@@ -26,10 +26,10 @@ class OCRTests(PluginTestCase):
     @classmethod
     def setUpClass(cls):
         with open(SCAN, "rb") as file:
-            cls.picture = file.read()
-        folder = tempfile.TemporaryDirectory(prefix="alight-scans-")
-        cls.addClassCleanup(folder.cleanup)
-        jpeg = os.path.join(folder.name, "scan.jpg")
+            cls.image = file.read()
+        directory = tempfile.TemporaryDirectory(prefix="alight-scans-")
+        cls.addClassCleanup(directory.cleanup)
+        jpeg = os.path.join(directory.name, "scan.jpg")
         subprocess.run(["vips", "jpegsave", SCAN, jpeg], capture_output=True, check=True, env={"PATH": SYSTEM_PATH})
         with open(jpeg, "rb") as file:
             cls.page = (file.read(), 900, 300)
@@ -51,7 +51,7 @@ class OCRTests(PluginTestCase):
             self.assertIn(word, text)
 
     def test_an_image_becomes_a_searchable_pdf(self):
-        response = self.ocr(self.picture, b"scan.png")
+        response = self.ocr(self.image, b"scan.png")
         self.assert_reads(response)
         self.assertEqual(response["outputs"], [os.fsdecode(self.path(b"out/scan.pdf"))])
         self.assertEqual(os.listdir(self.scratch), [])
@@ -94,7 +94,7 @@ class OCRTests(PluginTestCase):
     def test_hostile_names_of_source_and_destination(self):
         for name in HOSTILE_NAMES[:9]:
             with self.subTest(name=name):
-                response = self.ocr(self.picture, name, b"out %s \xe9/" + name + b".pdf")
+                response = self.ocr(self.image, name, b"out %s \xe9/" + name + b".pdf")
                 self.assertEqual(response["outcome"], "succeeded", response)
                 self.assertEqual([exact(each) for each in response["outputs"]], [self.path(b"out %s \xe9/" + name + b".pdf")])
 
@@ -110,13 +110,13 @@ class OCRTests(PluginTestCase):
         self.assertEqual(os.listdir(self.path(b"out")), [b"scan.pdf"])
 
     def test_a_missing_language_names_its_package(self):
-        response = self.ocr(self.picture, language="eng+tlh")
+        response = self.ocr(self.image, language="eng+tlh")
         self.assertEqual((response["outcome"], response["code"]), ("failed", "missing-language"))
         self.assertIn("tesseract-ocr-tlh", response["message"])
 
     def test_invalid_parameters_fail(self):
         for more in ({"language": "-l"}, {"language": "../eng"}, {"engine": "other"}, {"max_pages": 0}, {"to": b"out/a.txt"}):
-            response = self.ocr(self.picture, **more)
+            response = self.ocr(self.image, **more)
             self.assertEqual((response["outcome"], response["code"]), ("failed", "bad-parameters"))
         response = self.ocr(pdf(None, None, None), max_pages=2)
         self.assertEqual((response["outcome"], response["code"]), ("failed", "too-large"))
@@ -129,7 +129,7 @@ class OCRTests(PluginTestCase):
             self.assertEqual(self.run_plugin(request)["outcome"], "skipped")
 
     def test_a_dry_run_changes_nothing(self):
-        path = self.write(b"in/a.png", self.picture)
+        path = self.write(b"in/a.png", self.image)
         request = self.request([self.event(path)], {"to": os.fsdecode(self.path(b"out/a.pdf"))}, dry_run=True)
         self.assertEqual(self.run_plugin(request)["outcome"], "succeeded")
         self.assertEqual(self.all_files(), [b"in/a.png"])

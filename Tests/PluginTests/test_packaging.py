@@ -44,9 +44,9 @@ class PackagingTestCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="alight-packaging-")
-        cls.addClassCleanup(folder.cleanup)
-        cls.root = os.path.realpath(folder.name)
+        directory = tempfile.TemporaryDirectory(prefix="alight-packaging-")
+        cls.addClassCleanup(directory.cleanup)
+        cls.root = os.path.realpath(directory.name)
 
     def path(self, *names):
         return os.path.join(self.root, *names)
@@ -67,13 +67,13 @@ class ManualTests(PackagingTestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.folder = os.path.join(cls.root, "man")
-        done = cls.call(os.path.join(CHECKOUT, "packaging/make-man"), ALIGHT, cls.folder)
+        cls.directory = os.path.join(cls.root, "man")
+        done = cls.call(os.path.join(CHECKOUT, "packaging/make-man"), ALIGHT, cls.directory)
         if done.returncode != 0:
             raise AssertionError(done.stderr)
-        cls.pages = sorted(os.listdir(cls.folder))
-        told = json.loads(cls.call(ALIGHT, "--experimental-dump-help").stdout)
-        cls.commands = dict(cls.find(told["command"]))
+        cls.pages = sorted(os.listdir(cls.directory))
+        dump = json.loads(cls.call(ALIGHT, "--experimental-dump-help").stdout)
+        cls.commands = dict(cls.find(dump["command"]))
 
     @classmethod
     def find(cls, command, above=""):
@@ -92,27 +92,27 @@ class ManualTests(PackagingTestCase):
     def test_mandoc_reports_no_problems(self):
         for page in self.pages:
             with self.subTest(page):
-                self.assert_silent(self.call("mandoc", "-T", "lint", page, cwd=self.folder))
+                self.assert_silent(self.call("mandoc", "-T", "lint", page, cwd=self.directory))
 
     @needs("man")
     def test_man_prints_no_warnings(self):
         for page in self.pages:
             with self.subTest(page):
-                done = self.call("man", "--warnings", "--local-file", page, cwd=self.folder, variables={"MANWIDTH": "80"})
+                done = self.call("man", "--warnings", "--local-file", page, cwd=self.directory, variables={"MANWIDTH": "80"})
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     @needs("lexgrog")
     def test_whatis_finds_each_page(self):
         for page in self.pages:
             with self.subTest(page):
-                done = self.call("lexgrog", page, cwd=self.folder)
+                done = self.call("lexgrog", page, cwd=self.directory)
                 self.assertRegex(done.stdout, rf'^{re.escape(page)}: "{re.escape(page[:-2])} - \w.*"\n$')
 
     @needs("mandoc")
     def test_each_page_has_all_sections_and_options(self):
         for name, command in self.commands.items():
             with self.subTest(name):
-                text = re.sub(".\b", "", self.call("mandoc", "-T", "ascii", f"{name}.1", cwd=self.folder).stdout)
+                text = re.sub(".\b", "", self.call("mandoc", "-T", "ascii", f"{name}.1", cwd=self.directory).stdout)
                 sections = re.findall(r"^[A-Z][A-Z ]+$", text, re.M)
                 self.assertEqual(sections[:3], ["NAME", "SYNOPSIS", "DESCRIPTION"])
                 self.assertEqual(sections[-1], "SEE ALSO")
@@ -125,7 +125,7 @@ class ManualTests(PackagingTestCase):
 
     @needs("mandoc")
     def test_the_page_of_rules_describes_all_keys(self):
-        text = re.sub(".\b", "", self.call("mandoc", "-T", "ascii", "alight-rules.5", cwd=self.folder).stdout)
+        text = re.sub(".\b", "", self.call("mandoc", "-T", "ascii", "alight-rules.5", cwd=self.directory).stdout)
         schema = json.loads(self.call(ALIGHT, "schema").stdout)
         keys = next(each["properties"] for each in self.objects(schema) if "while_busy" in each.get("properties", {}))
         self.assertGreater(len(keys), 40)
@@ -142,7 +142,7 @@ class ManualTests(PackagingTestCase):
     @needs("mandoc")
     def test_each_page_names_the_variables_of_its_options(self):
         def text(page):
-            return re.sub(".\b", "", self.call("mandoc", "-T", "ascii", f"{page}.1", cwd=self.folder).stdout)
+            return re.sub(".\b", "", self.call("mandoc", "-T", "ascii", f"{page}.1", cwd=self.directory).stdout)
         keys = json.loads(self.call(ALIGHT, "schema", "--config").stdout)["properties"]
         names = {f"ALIGHT_{key.upper()}" for key in keys if key != "log"} | {"ALIGHT_CONFIG"}
         names |= {f"ALIGHT_LOG_{key.upper()}" for key in keys["log"]["properties"]}
@@ -156,11 +156,11 @@ class ManualTests(PackagingTestCase):
                 self.assertIn(option, text(page))
                 self.assertRegex(text(page), rf"(?m)^ENVIRONMENT\n(?:.+\n|\n)*? +{name}\b")
 
-    def test_the_build_is_reproducible(self):
+    def test_the_pages_are_reproducible(self):
         done = self.call(os.path.join(CHECKOUT, "packaging/make-man"), ALIGHT, self.path("again"))
         self.assert_silent(done)
         for page in self.pages:
-            self.assertEqual(read(self.folder, page), read(self.path("again"), page), page)
+            self.assertEqual(read(self.directory, page), read(self.path("again"), page), page)
 
 
 class CompletionTests(PackagingTestCase):
@@ -168,8 +168,8 @@ class CompletionTests(PackagingTestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        for folder in ("bin", "rules", "plugins"):
-            os.mkdir(os.path.join(cls.root, folder))
+        for directory in ("bin", "rules", "plugins"):
+            os.mkdir(os.path.join(cls.root, directory))
         # Beside its launcher, and with a name of its own in PATH.
         os.symlink(ALIGHT, os.path.join(cls.root, "bin/alight"))
         with open(os.path.join(cls.root, "rules/rules.yaml"), "w", encoding="utf-8") as file:
@@ -311,8 +311,8 @@ class InstallTests(PackagingTestCase):
 
     def installed(self):
         return sorted(
-            os.path.join("/", os.path.relpath(os.path.join(folder, name), self.stage))
-            for folder, _, names in os.walk(self.stage) for name in names)
+            os.path.join("/", os.path.relpath(os.path.join(directory, name), self.stage))
+            for directory, _, names in os.walk(self.stage) for name in names)
 
     def test_the_installed_program_works_and_can_be_uninstalled(self):
         self.stage = self.path("stage")
@@ -324,8 +324,8 @@ class InstallTests(PackagingTestCase):
         self.assertEqual(version.stdout, self.call(ALIGHT, "--version").stdout)
 
         # The plugins beside it are found, and the launcher is.
-        told = self.call(program, "plugins", "list", "--json").stdout
-        listed = {each["name"]: each for each in map(json.loads, told.splitlines())}
+        output = self.call(program, "plugins", "list", "--json").stdout
+        listed = {each["name"]: each for each in map(json.loads, output.splitlines())}
         self.assertEqual(listed["digest"]["state"], "ok")
         self.assertEqual(listed["digest"]["path"], self.stage + "/opt/tools/lib/alight/plugins/digest")
         names = [os.path.basename(os.path.dirname(path)) for path in glob.glob(CHECKOUT + "/plugins/*/plugin.yaml")]
@@ -395,8 +395,8 @@ class InstallTests(PackagingTestCase):
                 self.assertNotIn("@PREFIX@", text)
                 # A page of the documentation is named by its place; 'docs/' is in messages of the program.
                 for name in documents:
-                    for place in re.findall(rf"(\S*?)\b{re.escape(name)}", text):
-                        self.assertTrue(place.endswith(("/opt/tools/share/doc/alight/", "docs/")), f"{place}{name}")
+                    for prefix in re.findall(rf"(\S*?)\b{re.escape(name)}", text):
+                        self.assertTrue(prefix.endswith(("/opt/tools/share/doc/alight/", "docs/")), f"{prefix}{name}")
                 named |= set(re.findall(r"/opt/tools/[\w./-]*\w", text))
         self.assertIn("/opt/tools/lib/alight/plugins", named)
         self.assertIn("/opt/tools/share/doc/alight/explain.md", named)
@@ -404,12 +404,12 @@ class InstallTests(PackagingTestCase):
             self.assertTrue(os.path.exists(self.stage + path), path)
 
     def test_the_example_rule_is_valid_and_disabled(self):
-        folder = os.path.join(CHECKOUT, "packaging/etc/rules")
-        done = self.call(ALIGHT, "check", folder)
+        directory = os.path.join(CHECKOUT, "packaging/etc/rules")
+        done = self.call(ALIGHT, "check", directory)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"(?m)^rule 'incoming' .*: disabled$")
         with open(self.path("example.yaml"), "w", encoding="utf-8") as file:
-            file.write(read(folder, "example.yaml").replace("    enabled: false\n", ""))
+            file.write(read(directory, "example.yaml").replace("    enabled: false\n", ""))
         done = self.call(ALIGHT, "check", "example.yaml")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("/srv/incoming/*.pdf, watched from /srv/incoming", done.stdout)
@@ -441,7 +441,7 @@ class InstallTests(PackagingTestCase):
 
     def test_the_configuration_has_every_key_and_each_can_be_set_separately(self):
         lines = read(CHECKOUT, "packaging/etc/config.yaml").splitlines()
-        usual = self.settings("")
+        defaults = self.settings("")
         keys, above = {}, None
         for number, line in enumerate(lines):
             if key := re.fullmatch(r"#( *)([a-z_]+):( .+)?", line):
@@ -453,14 +453,14 @@ class InstallTests(PackagingTestCase):
                 keys[name] = f"{above[1][1:]}\n{line[1:]}\n" if key[1] == "  " else f"{line[1:]}\n"
                 # What it is stands above it.
                 self.assertRegex(lines[number - 1], r"^# [A-Z].*\.$", name)
-        self.assertEqual(set(keys), set(usual))
+        self.assertEqual(set(keys), set(defaults))
         for name, text in keys.items():
             with self.subTest(name):
-                told = self.settings(text)
-                self.assertEqual([each for each in told if told[each]["origin"]["kind"] == "file"], [name])
+                found = self.settings(text)
+                self.assertEqual([each for each in found if found[each]["origin"]["kind"] == "file"], [name])
                 # Of these there is no value that is the usual one everywhere.
                 if name not in ("rules", "plugins", "jobs.limit", "jobs.extra", "external_url") and (os.geteuid() == 0 or name not in ("journal", "control")):
-                    self.assertEqual(told[name]["value"], usual[name]["value"])
+                    self.assertEqual(found[name]["value"], defaults[name]["value"])
         everything = self.settings("".join(f"{line[1:] if re.match('#(?:  )?[a-z_]+:', line) else line}\n" for line in lines))
         self.assertEqual({each["origin"]["kind"] for each in everything.values()}, {"file"})
 
@@ -475,7 +475,7 @@ class DemoTests(PackagingTestCase):
     """`make demo`: what it builds, what it shows, and what it leaves."""
 
     # Root's default places are the machine's, whatever HOME is: here they are empty, and must be so at the end.
-    ON_EMPTY_PLACES = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /var/lib && mount -t tmpfs none /run || exit 99\n"
+    ON_EMPTY_DIRECTORIES = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /var/lib && mount -t tmpfs none /run || exit 99\n"
                        '"$@"; status=$?; ls -A /var/lib /run >&2; exit $status', "sh"]
 
     def build(self, script):
@@ -503,10 +503,10 @@ class DemoTests(PackagingTestCase):
         self.assertEqual((done.returncode, len(calls)), (1, 1))
         self.assertIn("Rule.swift:3:1: error: unknown type", done.stderr)
 
-    def listing(self, *folders):
+    def listing(self, *roots):
         found = {}
-        for folder in folders:
-            for top, directories, names in os.walk(folder):
+        for root in roots:
+            for top, directories, names in os.walk(root):
                 directories[:] = [name for name in directories if name not in (".build", ".git")]
                 for name in [*directories, *names]:
                     status = os.lstat(os.path.join(top, name))
@@ -531,17 +531,17 @@ class DemoTests(PackagingTestCase):
         try:
             self.assertIn("ready: watching", instance.stderr.readline())
             shutil.rmtree(os.path.join(CHECKOUT, "plugins/python/__pycache__"), ignore_errors=True)
-            places = (CHECKOUT, self.path("in"), self.path("tmp"), self.path("run"))
-            before = self.listing(*places)
-            hasOwn = os.geteuid() == 0 and subprocess.run(
-                [*self.ON_EMPTY_PLACES, "true"], capture_output=True, timeout=60).returncode == 0
+            directories = (CHECKOUT, self.path("in"), self.path("tmp"), self.path("run"))
+            before = self.listing(*directories)
+            has_namespace = os.geteuid() == 0 and subprocess.run(
+                [*self.ON_EMPTY_DIRECTORIES, "true"], capture_output=True, timeout=60).returncode == 0
             demo = subprocess.run(
-                [*(self.ON_EMPTY_PLACES if hasOwn else []), os.path.join(CHECKOUT, "packaging/demo"), ALIGHT],
+                [*(self.ON_EMPTY_DIRECTORIES if has_namespace else []), os.path.join(CHECKOUT, "packaging/demo"), ALIGHT],
                 cwd=self.root, env=variables, capture_output=True, text=True, timeout=120)
-            self.assertEqual((demo.returncode, demo.stderr), (0, "/run:\n\n/var/lib:\n" if hasOwn else ""), demo.stdout)
-            self.assertEqual(self.listing(*places), before)
-            told = subprocess.run([ALIGHT, "status", "--json"], env=variables, capture_output=True, text=True, timeout=60)
-            self.assertEqual(json.loads(told.stdout)["counts"]["attempts"], 0)
+            self.assertEqual((demo.returncode, demo.stderr), (0, "/run:\n\n/var/lib:\n" if has_namespace else ""), demo.stdout)
+            self.assertEqual(self.listing(*directories), before)
+            status = subprocess.run([ALIGHT, "status", "--json"], env=variables, capture_output=True, text=True, timeout=60)
+            self.assertEqual(json.loads(status.stdout)["counts"]["attempts"], 0)
         finally:
             instance.send_signal(signal.SIGTERM)
             _, errors = instance.communicate(timeout=60)

@@ -65,12 +65,12 @@ class ProtocolTests(PluginTestCase):
             self.assertIn(json.loads(done.stdout)["outcome"], ("succeeded", "failed"))
 
     def test_the_runner_reports_differences(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as directory:
             for name in ("reindex", "python"):
-                shutil.copytree(os.path.join(PLUGINS, name), os.path.join(folder, name))
-            with open(os.path.join(folder, "reindex", "response.json"), "w", encoding="utf-8") as file:
+                shutil.copytree(os.path.join(PLUGINS, name), os.path.join(directory, name))
+            with open(os.path.join(directory, "reindex", "response.json"), "w", encoding="utf-8") as file:
                 json.dump({"outcome": "failed", "results": [], "extra": 1}, file)
-            done = subprocess.run([RUNNER, os.path.join(folder, "reindex")], capture_output=True, text=True)
+            done = subprocess.run([RUNNER, os.path.join(directory, "reindex")], capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)
         self.assertIn('response.outcome is "succeeded", expected "failed"', done.stdout)
         self.assertIn("response.results has 3 elements, expected 0", done.stdout)
@@ -100,21 +100,21 @@ class ThumbnailTests(PluginTestCase):
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="alight-pictures-")
-        cls.addClassCleanup(folder.cleanup)
-        cls.pictures = {}
+        directory = tempfile.TemporaryDirectory(prefix="alight-pictures-")
+        cls.addClassCleanup(directory.cleanup)
+        cls.images = {}
 
         def make(name, *operation):
-            path = os.path.join(folder.name, name)
+            path = os.path.join(directory.name, name)
             vips(*[path if each == "OUT" else each for each in operation])
             with open(path, "rb") as file:
-                cls.pictures[name.split("[")[0]] = file.read()
+                cls.images[name.split("[")[0]] = file.read()
             return path
 
         # 600x400, the upper half red, the lower half blue.
-        with open(os.path.join(folder.name, "flag.ppm"), "wb") as file:
+        with open(os.path.join(directory.name, "flag.ppm"), "wb") as file:
             file.write(b"P6\n600 400\n255\n" + b"\xf0\x10\x10" * 600 * 200 + b"\x10\x10\xf0" * 600 * 200)
-        flag = os.path.join(folder.name, "flag.ppm")
+        flag = os.path.join(directory.name, "flag.ppm")
         make("flag.jpg", "jpegsave", flag, "OUT")
         make("flag.png", "pngsave", flag, "OUT")
         make("flag.webp", "webpsave", flag, "OUT")
@@ -138,7 +138,7 @@ class ThumbnailTests(PluginTestCase):
 
     def point(self, path, x, y):
         with open(path, "rb") as file:
-            copy = self.write(b".look" + os.path.splitext(path)[1], file.read())
+            copy = self.write(b".copy" + os.path.splitext(path)[1], file.read())
         numbers = vips("getpoint", os.fsdecode(copy), str(x), str(y)).split()
         os.unlink(copy)
         return [round(float(each)) for each in numbers]
@@ -150,7 +150,7 @@ class ThumbnailTests(PluginTestCase):
     def test_every_input_and_output_format(self):
         magic = {"jpg": b"\xff\xd8\xff", "jpeg": b"\xff\xd8\xff", "PNG": b"\x89PNG", "webp": b"RIFF"}
         for name in ("flag.jpg", "flag.png", "flag.webp", "flag.gif", "flag.tif"):
-            path = self.write(os.fsencode(name), self.pictures[name])
+            path = self.write(os.fsencode(name), self.images[name])
             for ending in magic if name == "flag.jpg" else ["webp"]:
                 head = magic[ending]
                 with self.subTest(source=name, to=ending):
@@ -168,25 +168,25 @@ class ThumbnailTests(PluginTestCase):
     def test_heic_and_avif_where_the_library_supports_them(self):
         for name in ("flag.heic", "flag.avif"):
             with self.subTest(source=name):
-                if name not in self.pictures:
+                if name not in self.images:
                     print(f"skipped: this libvips makes no {name[-4:]}", flush=True)
                     continue
-                path = self.write(os.fsencode(name), self.pictures[name])
+                path = self.write(os.fsencode(name), self.images[name])
                 response = self.thumbnail(path, self.path(b"out.webp"))
                 self.assertEqual(response["outcome"], "succeeded", response)
                 self.assertEqual(response["message"], "256x171 webp")
 
     def test_avif_output_where_the_library_supports_it(self):
-        if "flag.avif" not in self.pictures:
+        if "flag.avif" not in self.images:
             self.skipTest("this libvips makes no AVIF")
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         response = self.thumbnail(path, self.path(b"out.avif"))
         self.assertEqual(response["message"], "256x171 avif", response)
         with open(self.path(b"out.avif"), "rb") as file:
             self.assertEqual(file.read(12)[4:], b"ftypavif")
 
     def test_the_content_determines_the_format(self):
-        path = self.write(b"really a png.jpg", self.pictures["flag.png"])
+        path = self.write(b"really a png.jpg", self.images["flag.png"])
         self.assertEqual(self.thumbnail(path, self.path(b"out.webp"))["message"], "256x171 webp")
 
     def test_the_orientation_tag_is_applied(self):
@@ -199,26 +199,26 @@ class ThumbnailTests(PluginTestCase):
         }
         for orientation, (size, left, right, top, bottom) in cases.items():
             with self.subTest(orientation=orientation):
-                path = self.write(b"turned.jpg", with_orientation(self.pictures["flag.jpg"], orientation))
+                path = self.write(b"turned.jpg", with_orientation(self.images["flag.jpg"], orientation))
                 self.assertIn(f"orientation: {orientation}", self.header(path))
                 target = self.path(b"out.png")
                 response = self.thumbnail(path, target)
                 self.assertEqual(response["message"], f"{size} png", response)
                 width, height = response["values"]["width"], response["values"]["height"]
-                places = {
+                points = {
                     (5, height // 2): left, (width - 5, height // 2): right,
                     (width // 2, 5): top, (width // 2, height - 5): bottom,
                 }
-                for (x, y), colour in places.items():
+                for (x, y), colour in points.items():
                     if colour:
                         for channel, expected in zip(self.point(target, x, y), colour):
                             self.assertAlmostEqual(channel, expected, delta=12, msg=f"at {x},{y}")
                 self.assertNotIn("exif", self.header(target))
 
     def test_metadata_is_removed(self):
-        path = self.write(b"turned.jpg", with_orientation(self.pictures["flag.jpg"], 6))
-        tagged = self.write(b"tagged.jpg", self.pictures["tagged.jpg"])
-        avif = [b"avif"] if "flag.avif" in self.pictures else []
+        path = self.write(b"turned.jpg", with_orientation(self.images["flag.jpg"], 6))
+        tagged = self.write(b"tagged.jpg", self.images["tagged.jpg"])
+        avif = [b"avif"] if "flag.avif" in self.images else []
         for path, endings in ((path, [b"jpg", b"png", b"webp"]), (tagged, [b"jpg", b"webp", *avif])):
             for ending in endings:
                 with self.subTest(path=path, ending=ending):
@@ -232,7 +232,7 @@ class ThumbnailTests(PluginTestCase):
 
     def test_colours_are_preserved_with_and_without_a_profile(self):
         for name in ("flag.jpg", "flag.png", "deep.png", "tagged.jpg"):
-            path = self.write(os.fsencode(name), self.pictures[name])
+            path = self.write(os.fsencode(name), self.images[name])
             self.thumbnail(path, self.path(b"out.png"))
             for y, colour in ((5, [240, 16, 16]), (165, [16, 16, 240])):
                 point = self.point(self.path(b"out.png"), 128, y)
@@ -241,7 +241,7 @@ class ThumbnailTests(PluginTestCase):
 
     def test_transparency_is_preserved_or_white(self):
         for name in ("alpha.png", "alpha.webp"):
-            path = self.write(os.fsencode(name), self.pictures[name])
+            path = self.write(os.fsencode(name), self.images[name])
             self.thumbnail(path, self.path(b"out.png"))
             self.assertEqual(self.point(self.path(b"out.png"), 20, 20)[3], 0)
             self.thumbnail(path, self.path(b"out.webp"))
@@ -250,18 +250,18 @@ class ThumbnailTests(PluginTestCase):
             self.assertTrue(all(each > 250 for each in self.point(self.path(b"out.jpg"), 20, 20)))
 
     def test_images_are_never_enlarged(self):
-        path = self.write(b"small.png", self.pictures["small.png"])
+        path = self.write(b"small.png", self.images["small.png"])
         self.assertEqual(self.thumbnail(path, self.path(b"out.webp"))["message"], "30x20 webp")
 
     def test_quality_changes_the_size(self):
-        path = self.write(b"noise.jpg", self.pictures["noise.jpg"])
+        path = self.write(b"noise.jpg", self.images["noise.jpg"])
         sizes = [self.thumbnail(path, self.path(b"out.webp"), quality=each)["values"]["bytes"] for each in (5, 95)]
         self.assertLess(sizes[0] * 2, sizes[1])
 
     def test_hostile_names_of_source_and_destination(self):
         for name in HOSTILE_NAMES:
             with self.subTest(name=name):
-                path = self.write(os.path.join(b"in", name), self.pictures["flag.jpg"])
+                path = self.write(os.path.join(b"in", name), self.images["flag.jpg"])
                 target = self.path(b"out [Q=1] %s \xe9", name + b".webp")
                 response = self.thumbnail(path, target)
                 self.assertEqual(response["outcome"], "succeeded", response)
@@ -273,14 +273,14 @@ class ThumbnailTests(PluginTestCase):
         self.assertEqual(self.all_files(), sorted(expected))
 
     def test_a_lossy_destination_is_refused(self):
-        path = self.write(b"caf\xe9.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"caf\xe9.jpg", self.images["flag.jpg"])
         request = self.request([self.event(path)], {"to": os.fsdecode(self.root) + "/caf\ufffd.webp"})
         response = self.run_plugin(request)
         self.assertEqual((response["outcome"], response["code"]), ("failed", "name-not-utf8"))
 
     def test_an_invalid_image_fails(self):
-        jpeg = self.pictures["noise.jpg"]
-        png = bytearray(self.pictures["flag.png"])
+        jpeg = self.images["noise.jpg"]
+        png = bytearray(self.images["flag.png"])
         png[60:80] = b"x" * 20
         cases = {
             "empty": b"", "text": b"hello", "zeros": bytes(100_000), "cut off": jpeg[:len(jpeg) // 2],
@@ -313,14 +313,14 @@ class ThumbnailTests(PluginTestCase):
                 self.assertEqual(response["outcome"], "skipped", response)
 
     def test_other_events_are_skipped(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         for kind in ("created", "modified", "moved"):
             self.assertEqual(self.thumbnail(path, self.path(b"out.webp"), kind)["outcome"], "succeeded")
         for kind in ("deleted", "attributes", "arriving"):
             self.assertEqual(self.thumbnail(path, self.path(b"out.webp"), kind)["outcome"], "skipped")
 
     def test_invalid_parameters_fail(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         good = os.fsdecode(self.path(b"out.webp"))
         for settings in (
                 {}, {"to": ""}, {"to": "relative.webp"}, {"to": good[:-5]}, {"to": good + ".svg"}, {"to": 5},
@@ -331,7 +331,7 @@ class ThumbnailTests(PluginTestCase):
                 self.assertEqual((response["outcome"], response["code"]), ("failed", "bad-parameters"))
 
     def test_a_relative_destination_is_relative_to_the_rules_file(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         request = self.request([self.event(path)], {"to": "thumbs/out.webp"})
         request["rule"]["file"] = os.fsdecode(self.path(b"rules.yaml"))
         response = self.run_plugin(request)
@@ -339,17 +339,17 @@ class ThumbnailTests(PluginTestCase):
         self.assertTrue(os.path.exists(self.path(b"thumbs", b"out.webp")))
 
     def test_the_source_is_never_overwritten(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         os.symlink(path, self.path(b"symlink.jpg"))
         os.link(path, self.path(b"link.jpg"))
         for name in (b"flag.jpg", b"symlink.jpg", b"link.jpg", b"./flag.jpg"):
             response = self.thumbnail(path, self.path(name))
             self.assertEqual((response["outcome"], response["code"]), ("failed", "same-file"))
         with open(path, "rb") as file:
-            self.assertEqual(file.read(), self.pictures["flag.jpg"])
+            self.assertEqual(file.read(), self.images["flag.jpg"])
 
     def test_a_directory_at_the_destination_fails(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         os.mkdir(self.path(b"out.webp"))
         response = self.thumbnail(path, self.path(b"out.webp"))
         self.assertEqual((response["outcome"], response["code"]), ("failed", "eisdir"))
@@ -360,7 +360,7 @@ class ThumbnailTests(PluginTestCase):
         self.assertEqual(self.all_files(), [b"flag.jpg"])
 
     def test_a_second_run_gives_the_same_result(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         states = []
         for _ in range(2):
             response = self.thumbnail(path, self.path(b"out", b"flag.webp"))
@@ -369,7 +369,7 @@ class ThumbnailTests(PluginTestCase):
         self.assertEqual(states[0], states[1])
 
     def test_a_dry_run_changes_nothing(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         request = self.request([self.event(path)], self.settings(self.path(b"out", b"flag.webp")), dry_run=True)
         self.assertEqual(self.run_plugin(request)["outcome"], "succeeded")
         self.assertEqual(self.all_files(), [b"flag.jpg"])
@@ -430,12 +430,12 @@ class ThumbnailTests(PluginTestCase):
             response = self.run_plugin(request, path=os.fsdecode(tools))
             self.assertEqual((response["outcome"], response["code"]), ("failed", "missing-program"))
             self.assertIn(f"install the package {package}", response["message"])
-        path = self.write(b"in/a.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"in/a.jpg", self.images["flag.jpg"])
         request = self.request([self.event(path)], self.settings(self.path(b"out.webp")))
         self.assertEqual(self.run_plugin(request, path=os.fsdecode(tools))["outcome"], "succeeded")
 
     def test_without_libvips_it_names_the_package(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         tools = self.path(b"bin")
         os.mkdir(tools)
         os.symlink(shutil.which("python3", path=SYSTEM_PATH), os.path.join(tools, b"python3"))
@@ -445,7 +445,7 @@ class ThumbnailTests(PluginTestCase):
         self.assertIn("libvips-tools", response["message"])
 
     def test_a_full_disk_is_retried(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         disk = self.path(b"disk")
         os.mkdir(disk)
         script = 'mount -t tmpfs -o size=4k tmpfs "$0" && head -c 4096 /dev/zero >"$0/fill" && "$@" && ls -A "$0" >&2'
@@ -460,7 +460,7 @@ class ThumbnailTests(PluginTestCase):
         self.assertEqual(errors.decode().split(), ["fill"])
 
     def test_the_next_attempt_removes_the_files_of_a_killed_one(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         request = self.request([self.event(path)], self.settings(self.path(b"out", b"flag.webp")))
         module = load(THUMBNAIL).alight_plugin
         child = os.fork()
@@ -477,7 +477,7 @@ class ThumbnailTests(PluginTestCase):
         self.assertEqual(self.all_files(), [b"flag.jpg", b"out/flag.webp"])
 
     def test_sigterm_at_any_time_leaves_no_temporary_files(self):
-        path = self.write(b"noise.jpg", self.pictures["noise.jpg"])
+        path = self.write(b"noise.jpg", self.images["noise.jpg"])
         chance = random.Random(7)
         for _ in range(15):
             child = self.start(self.request([self.event(path)], self.settings(self.path(b"out", b"noise.png"))))
@@ -494,7 +494,7 @@ class ThumbnailTests(PluginTestCase):
         with open(os.path.join(tools, b"vipsthumbnail"), "w", encoding="utf-8") as file:
             file.write(f"#!/bin/sh\necho $$ >'{pid_file}.new'; mv '{pid_file}.new' '{pid_file}'; exec sleep 600\n")
         os.chmod(os.path.join(tools, b"vipsthumbnail"), 0o755)
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         request = self.request([self.event(path)], self.settings(self.path(b"out", b"flag.webp")))
         child = self.start(request, path=os.fsdecode(tools) + ":" + SYSTEM_PATH)
         deadline = time.monotonic() + 60
@@ -790,17 +790,17 @@ class ReindexTests(IndexTestCase):
         path = self.write(b"a.md", b"word")
         self.index(self.event(path))
         module = load(REINDEX)
-        module.PATIENCE = 0.3
+        module.TIMEOUT = 0.3
         connection = sqlite3.connect(os.fsdecode(self.database), isolation_level=None)
         connection.execute("BEGIN EXCLUSIVE")
         try:
-            response = self.answer(module, path)
+            response = self.call_handler(module, path)
         finally:
             connection.close()
         self.assertEqual((response["outcome"], response["code"]), ("retry", "locked"))
         self.assertEqual(response["retry_after"], 5)
 
-    def answer(self, module, path):
+    def call_handler(self, module, path):
         """Calls the handler of the plugin in this process."""
         request = self.request([self.event(path)], {"max_size": 1000, **self.settings()})
         job = module.alight_plugin.Job(request, request["events"][0], {}, module.alight_plugin._Call(None))
@@ -818,7 +818,7 @@ class ReindexTests(IndexTestCase):
         child.communicate(timeout=60)
         connection.close()
         self.assertEqual(child.returncode, -signal.SIGTERM)
-        self.assertLess(time.monotonic() - started, load(REINDEX).PATIENCE - 5)
+        self.assertLess(time.monotonic() - started, load(REINDEX).TIMEOUT - 5)
         self.assertEqual(self.rows(), [(path, "word")])
 
     def test_sigterm_at_any_time_leaves_a_valid_database(self):
@@ -890,8 +890,8 @@ class ServingTests(IndexTestCase):
 
     @unittest.skipUnless(HAS_VIPS, "libvips-tools is not installed")
     def test_thumbnail_serves(self):
-        picture = b"P6\n60 40\n255\n" + b"\xf0\x10\x10" * 60 * 40
-        paths = [self.write(b"in/%d.ppm" % number, picture) for number in range(6)]
+        image = b"P6\n60 40\n255\n" + b"\xf0\x10\x10" * 60 * 40
+        paths = [self.write(b"in/%d.ppm" % number, image) for number in range(6)]
         requests = [self.request([self.event(path)], {"to": os.fsdecode(self.path(b"out/%d.png" % number)), "size": 30})
                     for number, path in enumerate(paths)]
         results = self.serve(THUMBNAIL, requests)

@@ -34,18 +34,18 @@ class ScanTests(PluginTestCase):
         self.assertEqual((response["outcome"], response["code"]), ("failed", "infected"), response)
         self.assertIn("Test.Plague", response["message"])
         self.assertFalse(os.path.lexists(path))
-        place, note = [exact(each) for each in response["outputs"]]
-        self.assertEqual(os.path.dirname(place), self.quarantine)
-        for each in (place, note):
+        moved, description = [exact(each) for each in response["outputs"]]
+        self.assertEqual(os.path.dirname(moved), self.quarantine)
+        for each in (moved, description):
             self.assertEqual(stat.S_IMODE(os.stat(each).st_mode), 0o600)
         self.assertEqual(stat.S_IMODE(os.stat(self.quarantine).st_mode), 0o700)
-        with open(place, "rb") as file:
+        with open(moved, "rb") as file:
             self.assertEqual(file.read(), data)
-        with open(note, encoding="utf-8") as file:
-            told = json.load(file)
-        self.assertEqual(exact(told["path"]), path)
-        self.assertEqual((told["bytes"], told["mode"]), (len(data), mode))
-        self.assertTrue(told["signature"].startswith("Test.Plague"))
+        with open(description, encoding="utf-8") as file:
+            record = json.load(file)
+        self.assertEqual(exact(record["path"]), path)
+        self.assertEqual((record["bytes"], record["mode"]), (len(data), mode))
+        self.assertTrue(record["signature"].startswith("Test.Plague"))
 
     def test_a_clean_file_is_not_moved(self):
         path = self.write(b"in/a.txt", b"dear friend")
@@ -86,9 +86,9 @@ class ScanTests(PluginTestCase):
     def test_quarantine_on_another_disk(self):
         if os.stat("/dev/shm").st_dev == os.stat(self.root).st_dev or not os.access("/dev/shm", os.W_OK):
             self.skipTest("there is no second disk: /dev/shm can't be written to")
-        folder = f"/dev/shm/alight-test-{os.getpid()}"
-        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
-        self.quarantine = os.fsencode(folder)
+        directory = f"/dev/shm/alight-test-{os.getpid()}"
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
+        self.quarantine = os.fsencode(directory)
         path = self.write(b"in/a.txt", PLAGUE)
         os.chmod(path, 0o644)
         self.assert_in_quarantine(self.scan(path), path)

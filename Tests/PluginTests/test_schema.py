@@ -102,7 +102,7 @@ class SchemaTests(unittest.TestCase):
         cls.schema = json.loads(done.stdout)
         cls.validator = jsonschema.Draft202012Validator(cls.schema)
 
-    def faults(self, document):
+    def schema_errors(self, document):
         """What the schema says of a file."""
         return [error.message[:200] for error in self.validator.iter_errors(document)]
 
@@ -153,14 +153,14 @@ class SchemaTests(unittest.TestCase):
                          for rule, node, end in zip(document["rules"], rules, ends)]
             for part, first, end in parts:
                 own = [seen for line, seen in errors if first <= line <= end]
-                faults = self.faults(part)
+                schema_errors = self.schema_errors(part)
                 with self.subTest(path=os.path.relpath(path, FIXTURES), line=first):
                     if any(own):
                         refused += 1
-                        self.assertNotEqual(faults, [], "the schema takes it: mark it [unseen]")
+                        self.assertNotEqual(schema_errors, [], "the schema takes it: mark it [unseen]")
                     else:
                         accepted += 1
-                        self.assertEqual(faults, [], "the schema sees it after all" if own else "it has no error")
+                        self.assertEqual(schema_errors, [], "the schema sees it after all" if own else "it has no error")
         self.assertGreater(refused, 200)
         self.assertGreater(accepted, 150)
 
@@ -187,7 +187,7 @@ class SchemaTests(unittest.TestCase):
         for path in files:
             with self.subTest(path=os.path.relpath(path, CHECKOUT)):
                 with open(path, encoding="utf-8") as file:
-                    self.assertEqual(self.faults(yaml.load(file, CoreLoader)), [])
+                    self.assertEqual(self.schema_errors(yaml.load(file, CoreLoader)), [])
         for path in glob.glob(os.path.join(CHECKOUT, "rules", "*.yaml")):
             with self.subTest(modeline=os.path.relpath(path, CHECKOUT)), open(path, encoding="utf-8") as file:
                 self.assertEqual(file.readline(), "# yaml-language-server: $schema=alight.schema.json\n")

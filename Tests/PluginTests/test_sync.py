@@ -1,4 +1,4 @@
-"""Tests of the plugin `sync`: folders with the real rsync, hosts with it behind an `ssh` that runs the command here."""
+"""Tests of the plugin `sync`: directories with the real rsync, hosts with it behind an `ssh` that runs the command here."""
 
 import json
 import os
@@ -18,14 +18,14 @@ SSH = """#!{python}
 import json, os, sys
 with open({log!r}, "a") as log:
     log.write(json.dumps(sys.argv[1:]) + "\\n")
-if os.path.exists({log!r} + ".says"):
-    with open({log!r} + ".says") as said:
-        sys.stderr.write(said.read())
+if os.path.exists({log!r} + ".errors"):
+    with open({log!r} + ".errors") as errors:
+        sys.stderr.write(errors.read())
     sys.exit(255)
 words = sys.argv[1:]
-place = words.index("nas.local")
+index = words.index("nas.local")
 os.chdir({home!r})
-os.execvp("sh", ["sh", "-c", " ".join(words[place + 1:])])
+os.execvp("sh", ["sh", "-c", " ".join(words[index + 1:])])
 """
 
 
@@ -49,10 +49,10 @@ class SyncTests(PluginTestCase):
 
     def there(self, top=b"mirror"):
         found = {}
-        for folder, _, names in os.walk(self.path(top)):
+        for directory, _, names in os.walk(self.path(top)):
             for name in names:
-                with open(os.path.join(folder, name), "rb") as file:
-                    found[os.path.relpath(os.path.join(folder, name), self.path(top))] = file.read()
+                with open(os.path.join(directory, name), "rb") as file:
+                    found[os.path.relpath(os.path.join(directory, name), self.path(top))] = file.read()
         return found
 
     def test_relative_paths_times_and_modes_are_preserved(self):
@@ -211,15 +211,15 @@ class SyncTests(PluginTestCase):
 
     # Hosts
 
-    def install_ssh(self, says=None):
+    def install_ssh(self, message=None):
         tools, log = self.path(b"bin"), os.fsdecode(self.path(b"ssh.log"))
         os.makedirs(tools, exist_ok=True)
         os.makedirs(self.path(b"home"), exist_ok=True)
         with open(os.path.join(tools, b"ssh"), "w", encoding="utf-8") as file:
             file.write(SSH.format(python=sys.executable, log=log, home=os.fsdecode(self.path(b"home"))))
         os.chmod(os.path.join(tools, b"ssh"), 0o755)
-        if says:
-            self.write(b"ssh.log.says", says.encode())
+        if message:
+            self.write(b"ssh.log.errors", message.encode())
         return os.fsdecode(tools) + ":" + SYSTEM_PATH
 
     def test_a_host_receives_files_and_deletions_with_quoted_names(self):
@@ -242,17 +242,17 @@ class SyncTests(PluginTestCase):
 
     def test_the_error_of_ssh_decides_about_a_retry(self):
         path = self.write(b"in/a", b"x")
-        for says, outcome in (
+        for message, outcome in (
                 ("ssh: connect to host nas.local port 22: Connection refused", "retry"),
                 ("ssh: connect to host nas.local port 22: Connection timed out", "retry"),
                 ("ssh: Could not resolve hostname nas.local: Temporary failure in name resolution", "retry"),
                 ("backup@nas.local: Permission denied (publickey).", "failed"),
                 ("Host key verification failed.", "failed"),
                 ("ssh: Could not resolve hostname nas.local: Name or service not known", "failed")):
-            with self.subTest(says):
-                response = self.sync(self.event(path), path=self.install_ssh(says + "\n"), host="nas.local", folder="x")
+            with self.subTest(message):
+                response = self.sync(self.event(path), path=self.install_ssh(message + "\n"), host="nas.local", folder="x")
                 self.assertEqual((response["outcome"], response["code"]), (outcome, "ssh"), response)
-                self.assertIn(says[:40], response["message"])
+                self.assertIn(message[:40], response["message"])
 
     def test_without_rsync_it_names_the_package(self):
         tools = self.path(b"bin")

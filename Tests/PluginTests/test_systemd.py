@@ -32,10 +32,10 @@ class SocketTestCase(unittest.TestCase):
             reason = f"nothing is tried: {ALIGHT} is not built, run `swift build`"
             print(reason, file=sys.stderr)
             self.skipTest(reason)
-        # The path of a socket has at most 107 bytes, so the folder's must be short.
-        folder = tempfile.TemporaryDirectory(prefix="alight-sd-", dir="/tmp")
-        self.addCleanup(folder.cleanup)
-        self.root = os.path.realpath(folder.name)
+        # The path of a socket has at most 107 bytes, so the directory's must be short.
+        directory = tempfile.TemporaryDirectory(prefix="alight-sd-", dir="/tmp")
+        self.addCleanup(directory.cleanup)
+        self.root = os.path.realpath(directory.name)
         os.mkdir(self.path("in"))
         self.write_rules("first")
 
@@ -74,14 +74,14 @@ class SocketTestCase(unittest.TestCase):
             program.kill()
             program.wait()
 
-    def said(self, name="err"):
+    def output(self, name="err"):
         with open(self.path(name), encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def wait(self, fact, what):
+    def wait(self, condition, message):
         deadline = time.monotonic() + LIMIT
-        while not fact():
-            self.assertLess(time.monotonic(), deadline, f"{what}\n{self.said()}")
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, f"{message}\n{self.output()}")
             time.sleep(0.02)
 
 
@@ -101,7 +101,7 @@ class NotifyTests(SocketTestCase):
         program = self.start({"NOTIFY_SOCKET": self.path("notify")})
         ready = self.next(receiver, "READY")
         self.assertEqual(ready, {"READY": "1", "STATUS": "watching 1 directory for 1 rule"})
-        self.assertIn("ready: watching 1 directory for 1 rule", self.said())
+        self.assertIn("ready: watching 1 directory for 1 rule", self.output())
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
         program.send_signal(signal.SIGHUP)
         reloading = self.next(receiver, "RELOADING")
@@ -137,19 +137,19 @@ class NotifyTests(SocketTestCase):
         self.next(receiver, "READY")
 
     def test_a_missing_socket_is_ignored(self):
-        program = self.start({"NOTIFY_SOCKET": self.path("nobody"), "WATCHDOG_USEC": "200000"})
-        self.wait(lambda: "ready:" in self.said(), "it is not ready")
+        program = self.start({"NOTIFY_SOCKET": self.path("missing"), "WATCHDOG_USEC": "200000"})
+        self.wait(lambda: "ready:" in self.output(), "it is not ready")
         program.terminate()
         self.assertEqual(program.wait(LIMIT), 0)
 
     def test_a_slow_reader_does_not_block(self):
         self.bind(self.path("notify"))  # and never reads
         program = self.start({"NOTIFY_SOCKET": self.path("notify"), "WATCHDOG_USEC": "4000"})
-        self.wait(lambda: "ready:" in self.said(), "it is not ready")
+        self.wait(lambda: "ready:" in self.output(), "it is not ready")
         for number in range(100):
             with open(self.path("in", str(number)), "w", encoding="utf-8"):
                 pass
-        self.wait(lambda: self.said("out").count("succeeded") >= 100, "the files are not handled")
+        self.wait(lambda: self.output("out").count("succeeded") >= 100, "the files are not handled")
         program.terminate()
         self.assertEqual(program.wait(LIMIT), 0)
 
@@ -202,12 +202,12 @@ class JournalTests(SocketTestCase):
 
     def test_each_line_has_its_priority(self):
         self.start(self.stream())
-        self.wait(lambda: "<5>ready: watching 1 directory for 1 rule\n" in self.said(), "it is not ready")
+        self.wait(lambda: "<5>ready: watching 1 directory for 1 rule\n" in self.output(), "it is not ready")
         name = b"new\nline and \xff"
         with open(os.path.join(os.fsencode(self.path("in")), name), "wb"):
             pass
-        self.wait(lambda: "succeeded" in self.said("out"), "the attempt is not told")
-        self.assertRegex(self.said("out"), r"^<6>first: created .*/in/new\\nline and .*: succeeded in .*\n$")
+        self.wait(lambda: "succeeded" in self.output("out"), "the attempt is not told")
+        self.assertRegex(self.output("out"), r"^<6>first: created .*/in/new\\nline and .*: succeeded in .*\n$")
 
     def test_failures_have_a_higher_priority(self):
         self.write(
@@ -215,21 +215,21 @@ class JournalTests(SocketTestCase):
         self.start({}, "--log-format", "journal", "--log-level", "warning")
         # What weighs less than a warning is not told, so nothing says when it is ready.
         numbers = iter(range(1000))
-        def is_told():
+        def is_reported():
             with open(self.path("in", str(next(numbers))), "w", encoding="utf-8"):
                 pass
-            return self.said("out").startswith("<3>f: created ")
-        self.wait(is_told, "the failure is not told")
+            return self.output("out").startswith("<3>f: created ")
+        self.wait(is_reported, "the failure is not told")
 
     def test_another_stream_has_no_priorities(self):
         self.start({"JOURNAL_STREAM": "1:1"})
-        self.wait(lambda: "ready:" in self.said(), "it is not ready")
-        self.assertNotIn("<5>", self.said())
+        self.wait(lambda: "ready:" in self.output(), "it is not ready")
+        self.assertNotIn("<5>", self.output())
 
     def test_a_requested_format_takes_precedence(self):
         self.start(self.stream(), "--log-format", "text")
-        self.wait(lambda: "ready:" in self.said(), "it is not ready")
-        self.assertNotIn("<5>", self.said())
+        self.wait(lambda: "ready:" in self.output(), "it is not ready")
+        self.assertNotIn("<5>", self.output())
 
 
 @unittest.skipUnless(shutil.which("systemd-analyze", path=SYSTEM_PATH), "there is no systemd-analyze: apt install systemd")
@@ -249,11 +249,11 @@ class UnitTests(unittest.TestCase):
     def test_systemd_accepts_the_units(self):
         version = int(re.search(r"systemd (\d+)", self.analyze("--version").stdout)[1])
         for name in self.UNITS:
-            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+            with self.subTest(name), tempfile.TemporaryDirectory() as directory:
                 # The program need not be installed here.
                 with open(os.path.join(UNITS, name), encoding="utf-8") as file:
                     text = file.read().replace("/usr/bin/alight ", "/bin/true ")
-                unit = os.path.join(folder, os.path.basename(name).replace("@.", "@photos."))
+                unit = os.path.join(directory, os.path.basename(name).replace("@.", "@photos."))
                 with open(unit, "w", encoding="utf-8") as file:
                     file.write(text)
                 words = ["--user"] if name.startswith("user/") else []

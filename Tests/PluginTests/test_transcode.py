@@ -23,16 +23,16 @@ class TranscodeTests(PluginTestCase):
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="alight-clips-")
-        cls.addClassCleanup(folder.cleanup)
+        directory = tempfile.TemporaryDirectory(prefix="alight-clips-")
+        cls.addClassCleanup(directory.cleanup)
         cls.clips = {}
-        picture = ["-f", "lavfi", "-i", "testsrc=size=161x91:rate=10:duration=2"]
+        video = ["-f", "lavfi", "-i", "testsrc=size=161x91:rate=10:duration=2"]
         sound = ["-f", "lavfi", "-i", "sine=440:duration=2:sample_rate=16000"]
         for name, arguments in {
-                "film.avi": [*picture, *sound, "-c:v", "mjpeg", "-c:a", "pcm_s16le"],
-                "silent.mkv": [*picture, "-c:v", "mjpeg"],
+                "film.avi": [*video, *sound, "-c:v", "mjpeg", "-c:a", "pcm_s16le"],
+                "silent.mkv": [*video, "-c:v", "mjpeg"],
                 "tone.wav": [*sound]}.items():
-            path = os.path.join(folder.name, name)
+            path = os.path.join(directory.name, name)
             ffmpeg(*arguments, path)
             with open(path, "rb") as file:
                 cls.clips[name] = file.read()
@@ -100,9 +100,9 @@ class TranscodeTests(PluginTestCase):
             self.assertEqual(file.read(), b"old")
 
     def test_a_video_shorter_than_its_header_specifies_fails(self):
-        film = self.path(b"whole.mkv")
-        ffmpeg("-f", "lavfi", "-i", "sine=440:duration=20", "-c:a", "pcm_s16le", film)
-        with open(film, "rb") as file:
+        path = self.path(b"whole.mkv")
+        ffmpeg("-f", "lavfi", "-i", "sine=440:duration=20", "-c:a", "pcm_s16le", path)
+        with open(path, "rb") as file:
             data = file.read()
         response = self.transcode(data[:len(data) * 3 // 4], b"out/a.flac", "flac")
         self.assertEqual(response["outcome"], "failed", response)
@@ -149,10 +149,10 @@ class TranscodeTests(PluginTestCase):
         request = self.request([self.event(path)], {"to": os.fsdecode(self.path(b"out/a.opus")), "preset": "opus"})
         child = self.start(request)
         _, errors = child.communicate(timeout=120)
-        told = [json.loads(line)["progress"] for line in errors.splitlines() if line.startswith(b"{")]
-        self.assertTrue(told, errors)
-        self.assertEqual(told, sorted(told))
-        self.assertLessEqual(told[-1], 1)
+        progress = [json.loads(line)["progress"] for line in errors.splitlines() if line.startswith(b"{")]
+        self.assertTrue(progress, errors)
+        self.assertEqual(progress, sorted(progress))
+        self.assertLessEqual(progress[-1], 1)
 
     def test_a_dry_run_changes_nothing(self):
         path = self.write(b"in/a.wav", self.clips["tone.wav"])

@@ -63,7 +63,7 @@ finish() {
 }
 """
 
-# Folders of the machine that a page names. They are played below the scratch folder.
+# Folders of the machine that a page names. They are played below the scratch directory.
 MACHINE = re.compile(r"(?<![\w.~}/])/(?=(?:srv|etc|backup|mnt)\b)")
 ULID = re.compile(r"\b01[0-9A-HJKMNP-TV-Z]{24}\b")
 CUT_ULID = re.compile(r"\b01[0-9A-HJKMNP-TV-Z]{5,24}\b")
@@ -97,7 +97,7 @@ class Block:
 
 def shell_blocks(page):
     """Returns the blocks of a page that are lines of shell, or what some printed."""
-    found, rules, is_left = [], None, left_out(page)
+    found, rules, is_left = [], None, excluded_blocks(page)
     for language, line, text in docs.blocks(page):
         if language == "yaml":
             rules = text
@@ -111,7 +111,7 @@ def is_protocol(text):
     return all(re.match(r"[<>] ", line) for line in text.splitlines())
 
 
-def left_out(page):
+def excluded_blocks(page):
     """Returns the blocks that the page says are not played, by their first line, with the reason."""
     return {number + 2: reason for number, reason in (
         (number, re.fullmatch(r"<!-- not played: (.+) -->", line)) for number, line in
@@ -160,15 +160,15 @@ def agree(shown, printed, numbers=False):
     return re.fullmatch(pattern, mask(printed, numbers) + "\n") is not None
 
 
-class Player:
+class PageRunner:
     """One bash that plays one page."""
 
     def __init__(self, page, root):
         self.page, self.root, self.scene = page, root, scene(page)
         self.play, self.home = os.path.join(root, "play"), os.path.join(root, "home")
         self.ids, self.step, self.port = {}, 0, free_port()
-        for folder in (self.play, self.home, self.path("bin"), self.path("home/.run"), self.path("host/etc")):
-            os.makedirs(folder, mode=0o700)
+        for directory in (self.play, self.home, self.path("bin"), self.path("home/.run"), self.path("host/etc")):
+            os.makedirs(directory, mode=0o700)
         os.symlink(docs.ALIGHT, self.path("bin/alight"))
         for name in os.listdir(STAND_INS):
             os.symlink(os.path.join(STAND_INS, name), self.path("bin", name))
@@ -234,7 +234,7 @@ class Player:
         return int(told), f"{step}.out"
 
     def placed(self, text):
-        """Moves what a page says of the machine into the scratch folder."""
+        """Moves what a page says of the machine into the scratch directory."""
         text = text.replace("127.0.0.1:7171", f"127.0.0.1:{self.port}")
         text = MACHINE.sub(self.path("host") + "/", text).replace("/home/ada", self.home)
         return CUT_ULID.sub(lambda found: self.real(found[0]), text)
@@ -265,7 +265,7 @@ class Player:
             return self.run("set -euo pipefail\n" + text, f"{block.place}, {when}", block.rules, output)
         return None
 
-    def play_block(self, block):
+    def run_block(self, block):
         self.section("before", block)
         if done := self.section("instead", block):
             self.compare(block.place, block.text, done[1], "NUMBERS=any" in self.scene[f"instead {block.first}"])
@@ -287,7 +287,7 @@ class Player:
             elif status != 0:
                 raise Mismatch(f"{block.place}: {command}: ended with {status}\n{docs_text(output)}")
 
-    def play_page(self):
+    def run_page(self):
         blocks = shell_blocks(self.page)
         firsts = [block.first for block in blocks]
         for key in self.scene:
@@ -296,7 +296,7 @@ class Player:
         if start := self.scene.get("start"):
             self.run("set -euo pipefail\n" + start, f"{self.page}, start")
         for block in blocks:
-            self.play_block(block)
+            self.run_block(block)
         self.run("set -euo pipefail\nfinish", f"{self.page}, end")
         return len(blocks)
 

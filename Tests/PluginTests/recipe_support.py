@@ -20,12 +20,12 @@ DEADLINE = 60
 
 
 @functools.cache
-def plugin_folder():
-    """A folder of all plugins, which lives as long as the tests."""
-    folder = tempfile.TemporaryDirectory(prefix="alight-plugins-")
-    plugins = os.path.join(os.path.realpath(folder.name), "plugins")
+def plugin_directory():
+    """A directory of all plugins, which lives as long as the tests."""
+    directory = tempfile.TemporaryDirectory(prefix="alight-plugins-")
+    plugins = os.path.join(os.path.realpath(directory.name), "plugins")
     copy_plugins(plugins)
-    return folder, plugins
+    return directory, plugins
 
 
 class Home:
@@ -34,7 +34,7 @@ class Home:
     def __enter__(self):
         self._folder = tempfile.TemporaryDirectory(prefix="alight-home-")
         self.root = os.path.realpath(self._folder.name)
-        os.symlink(plugin_folder()[1], self.path("plugins"))
+        os.symlink(plugin_directory()[1], self.path("plugins"))
         return self
 
     def __exit__(self, *_):
@@ -57,9 +57,9 @@ class Home:
     def tree(self):
         """The names of all files and links, but for the plugins and what programs keep for themselves."""
         found = set()
-        for folder, folders, names in os.walk(self.root):
-            folders[:] = [each for each in folders if each not in (".run", ".cache", ".config")]
-            found |= {os.path.relpath(os.path.join(folder, name), self.root) for name in names}
+        for directory, directories, names in os.walk(self.root):
+            directories[:] = [each for each in directories if each not in (".run", ".cache", ".config")]
+            found |= {os.path.relpath(os.path.join(directory, name), self.root) for name in names}
         return found - {"plugins"}
 
     def run(self, *words, **variables):
@@ -167,15 +167,15 @@ class Desktop:
 @functools.cache
 def made(suffix, *arguments):
     """What a program writes to the path `FILE` in its arguments."""
-    with tempfile.TemporaryDirectory(prefix="alight-made-") as folder:
-        path = os.path.join(folder, "made" + suffix)
+    with tempfile.TemporaryDirectory(prefix="alight-made-") as directory:
+        path = os.path.join(directory, "made" + suffix)
         subprocess.run([path if each == "FILE" else each for each in arguments], check=True, capture_output=True)
         with open(path, "rb") as file:
             return file.read()
 
 
 @functools.cache
-def picture(suffix, operation, *options):
+def source_image(suffix, operation, *options):
     """A picture of 600 by 400 pixels, as an operation of vips writes it."""
     with tempfile.NamedTemporaryFile(suffix=".ppm") as source:
         source.write(b"P6\n600 400\n255\n" + bytes(x % 256 for x in range(600 * 3)) * 400)
@@ -183,7 +183,7 @@ def picture(suffix, operation, *options):
         return made(suffix, "vips", operation, source.name, "FILE", *options)
 
 
-def film(suffix):
+def source_video(suffix):
     """Two seconds of a test pattern of 160 by 90 pixels."""
     return made(suffix, "ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc=size=160x90:rate=10:duration=2", "FILE")
 
