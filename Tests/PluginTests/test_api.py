@@ -1,4 +1,4 @@
-"""Tests of the API against its description in docs/openapi.yaml, by schemathesis.
+"""Compares the API with its description in docs/openapi.yaml, by schemathesis.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_api.py -v
 
@@ -33,7 +33,7 @@ def free_port():
 
 
 def wait_for(path, text):
-    """Waits until a file holds the text."""
+    """Waits until a file contains the text."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with open(path, encoding="utf-8") as file:
@@ -61,7 +61,7 @@ class APITest(unittest.TestCase):
                 [ALIGHT, "run", "rules.yaml", "--listen", f"127.0.0.1:{self.port}"], cwd=self.directory,
                 env=environment, stdout=output, stderr=error)
         self.addCleanup(self.stop)
-        self.assertTrue(wait_for(self.error, "ready: watching"), "it did not get ready")
+        self.assertTrue(wait_for(self.error, "ready: watching"), "it did not become ready")
 
     def stop(self):
         if self.program.poll() is None:
@@ -77,15 +77,15 @@ class APITest(unittest.TestCase):
             [SCHEMATHESIS, "run", os.path.join(CHECKOUT, "docs/openapi.yaml"),
              "--url", f"http://127.0.0.1:{self.port}", "--phases", "examples,coverage,fuzzing",
              "--max-examples", "25", "--seed", "1", "--checks", "all",
-             # A glob or a moment may be of the right type, and none all the same; the token is not asked for here.
+             # A string can be an invalid glob or timestamp; no token is required here.
              "--exclude-checks", "positive_data_acceptance,ignored_auth",
-             # The events never end.
+             # The stream of events does not end.
              "--exclude-path", "/v1/events",
-             # These are served at the Unix socket alone.
+             # These are available only at the Unix socket.
              "--exclude-path-regex", "^/v1/(retry|discard|undo|apply)$", "--no-color", "--request-timeout", "10"],
             cwd=self.directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, check=False)
         self.assertEqual(run.returncode, 0, run.stdout[-8000:] + run.stderr[-2000:])
-        self.assertIsNone(self.program.poll(), "it has ended")
+        self.assertIsNone(self.program.poll(), "alight exited")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The benchmarks: counts, medians, ratios, budgets, tables, turns, what the action wrote, and what a tree of processes is.
+"""Tests of the benchmarks: figures, tables, rounds, the records of actions, and trees of processes.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_bench.py -v
 """
@@ -45,7 +45,7 @@ class FiguresTest(unittest.TestCase):
     def test_a_ratio_compares_runs_of_the_same_repetition(self):
         runs = {0: dict(rate=10), 1: dict(rate=40), 2: dict(rate=90)}
         references = {0: dict(rate=10), 1: dict(rate=20), 2: dict(rate=30)}
-        # 1, 2 and 3; that of the medians would be 2 as well, that of the first and the last not.
+        # The ratios are 1, 2 and 3.
         self.assertEqual(figures.ratio(runs, references, "rate"), 2)
         self.assertEqual(figures.ratio({2: runs[2]}, references, "rate"), 3)
         self.assertEqual(figures.ratio({0: runs[0], 7: runs[2]}, references, "rate"), 1)
@@ -115,12 +115,12 @@ class RoundsTest(unittest.TestCase):
         def measure(kind, _repetition):
             order.append(kind)
             if kind == "F":
-                raise processes.Failure("it has ended")
+                raise processes.Failure("it exited")
             return dict(rate=1, stopped="stopped after 6 s" if kind == "S" else None)
 
         runs, out = rounds.take_turns("FSA", 2, set(), measure)
         self.assertEqual("".join(order), "FSAA")
-        self.assertEqual(out, dict(F="it has ended", S="stopped after 6 s"))
+        self.assertEqual(out, dict(F="it exited", S="stopped after 6 s"))
         self.assertEqual((runs["F"], runs["S"]), ({}, {0: dict(rate=1)}))
 
     def test_only_the_row_of_alight_has_budgets_and_a_verdict(self):
@@ -146,7 +146,7 @@ class RoundsTest(unittest.TestCase):
 
 
 class TreeTest(unittest.TestCase):
-    """With what /proc says alone, as without the right to make a cgroup."""
+    """Uses only /proc, as without the permission to create a cgroup."""
 
     def setUp(self):
         base, processes.group_base = processes.group_base, lambda: None
@@ -161,7 +161,7 @@ class TreeTest(unittest.TestCase):
             time.sleep(0.01)
 
     def test_descendants_belong_to_the_tree_and_are_killed_with_it(self):
-        # The second sleep has lost its parent.
+        # The second sleep is an orphan.
         root = self.tree.start(["bash", "-c", "sleep 600 & (sleep 600 &) ; wait"])
         self.wait_for(3)
         self.assertIn(root.pid, self.tree.processes())
@@ -176,7 +176,7 @@ class TreeTest(unittest.TestCase):
         started = "import socket, subprocess, sys\nours, theirs = socket.socketpair()\n" \
                   "subprocess.run([sys.argv[1]], stdin=theirs)"
         root = self.tree.start(["python3", "-Sc", started, launcher])
-        # It has a child that waits for a plan.
+        # The launcher has a child that waits for a plan.
         self.wait_for(3)
         memory = {process: processes.status_field(process, "VmRSS") for process in self.tree.processes()}
         self.assertGreater(memory.pop(root.pid), 0)

@@ -1,4 +1,4 @@
-"""How `alight check` tells people and programs what is wrong.
+"""Tests of the output of `alight check` on terminals and as JSON.
 
 ALIGHT names the program, .build/debug/alight if it isn't set.
 """
@@ -36,7 +36,7 @@ class CheckTests(unittest.TestCase):
             env={"PATH": "/usr/bin:/bin", "HOME": self.root, "TERM": "xterm", **variables})
 
     def on_terminal(self, **variables):
-        """What is written to standard error when that is a terminal."""
+        """Returns the standard error output on a terminal."""
         master, slave = pty.openpty()
         try:
             process = subprocess.Popen(
@@ -49,7 +49,7 @@ class CheckTests(unittest.TestCase):
             while True:
                 try:
                     part = reader.read(4096)
-                except OSError:  # What Linux says when the last writer has gone.
+                except OSError:  # EIO: the last writer has closed the terminal.
                     break
                 if not part:
                     break

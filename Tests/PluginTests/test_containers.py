@@ -1,4 +1,4 @@
-"""Programs start where the kernel or who guards it refuses some of the ways to make a process.
+"""Tests that programs start where a seccomp filter refuses some of the system calls for it.
 
 ALIGHT names the program, .build/debug/alight if it isn't set.
 """
@@ -30,16 +30,16 @@ rules:
 
 
 def refuse(calls):
-    """Has the kernel refuse system calls, as containers do (seccomp(2)); for `preexec_fn`.
+    """Returns a `preexec_fn` that makes the kernel refuse system calls, as in containers (seccomp(2)).
 
-    Of clone(2) only the call whose child has the same descriptors, and is no thread of the same process.
+    Of clone(2) it refuses only calls with CLONE_FILES and without CLONE_THREAD.
     """
     load, equal, has_bits, give = 0x20, 0x15, 0x45, 0x06
     program = [(load, 0, 0, 0)]
     refused, thread = 0x00050000 | 1, 0x00010000
     for name in calls:
         if name == "clone":
-            # The first argument holds the flags.
+            # The first argument contains the flags.
             program += [
                 (equal, 0, 6, NUMBERS[name]), (load, 0, 0, 16), (has_bits, 0, 3, CLONE_FILES), (has_bits, 2, 0, thread),
                 (give, 0, 0, refused), (give, 0, 0, refused), (load, 0, 0, 0)]
@@ -61,7 +61,7 @@ def refuse(calls):
     return install
 
 
-@unittest.skipIf(NUMBERS is None, "not for this processor")
+@unittest.skipIf(NUMBERS is None, "not available for this processor")
 class ContainerTests(unittest.TestCase):
     def run_rules(self, calls):
         with tempfile.TemporaryDirectory(prefix="alight-container-") as root:

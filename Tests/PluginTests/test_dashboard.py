@@ -1,4 +1,4 @@
-"""The dashboard in a browser, over a running Alight: what it shows, what its buttons do, and what it must not do."""
+"""Tests of the dashboard of a running instance in a browser: contents, buttons, security, accessibility."""
 
 import http.client
 import json
@@ -16,7 +16,7 @@ TOP = os.path.realpath(os.path.join(HERE, "..", ".."))
 PROGRAMS = [os.environ.get("ALIGHT", ""), os.path.join(TOP, ".build/debug/alight"), os.path.join(TOP, ".build/release/alight")]
 ALIGHT = next((path for path in PROGRAMS if path and os.path.exists(path)), None)
 
-# Works once the file FIXED is there, so that a retry has another end than the first attempt.
+# Succeeds once the file FIXED exists, so that a retry has a different result than the first attempt.
 RULES = """
 rules:
   - name: check
@@ -112,7 +112,7 @@ class DashboardTests(unittest.TestCase):
         self.addCleanup(self.page.close)
 
     def drop(self, name, data=b"hello"):
-        """Puts a file into the watched directory, and waits for the end of its job; returns the job."""
+        """Creates a file in the watched directory, waits until its job has finished, and returns the job."""
         path = os.path.join(self.root, b"in", name)
         with open(path, "wb") as file:
             file.write(data)
@@ -133,12 +133,12 @@ class DashboardTests(unittest.TestCase):
         self.page.wait("document.documentElement.dataset.connected !== undefined")
 
     def assert_clean(self):
-        """Nothing was complained of, nothing foreign ran, and nothing came from elsewhere."""
+        """Asserts that there were no errors, no injected script ran, and nothing was loaded from other hosts."""
         self.assertEqual(self.page.complaints, [])
         self.assertFalse(self.page.evaluate("'owned' in window"))
         self.assertEqual([url for url in self.page.requests if not url.startswith(self.address + "/")], [])
 
-    # What comes
+    # Contents
 
     def test_a_new_file_appears_on_the_open_page(self):
         self.open()
@@ -164,7 +164,7 @@ class DashboardTests(unittest.TestCase):
         for job in self.get("/v1/jobs?limit=1000")["jobs"]:
             if any(os.fsencode(job["path"]).endswith(name) for name in HOSTILE[:4]):
                 self.open(f"/jobs/{job['id']}")
-                # The name of a picture that is none: its frame goes.
+                # The name is that of an image, but the content is not: the preview is removed.
                 self.assertEqual(self.page.evaluate("document.querySelectorAll('[onerror], [onmouseover], script').length"), 1)
         self.page.complaints = [text for text in self.page.complaints if "/input" not in text]
         self.assert_clean()
@@ -205,14 +205,14 @@ class DashboardTests(unittest.TestCase):
         self.page.wait("document.getElementById('pill').textContent === 'Paused'")
         self.assertTrue(self.get("/v1/status")["paused"])
         self.assertIn("Resume", self.page.evaluate("document.querySelector('#state button').innerText"))
-        # With the keyboard, as without a mouse.
+        # By keyboard only.
         self.page.evaluate("document.querySelector('#state button').focus()")
         self.page.press("Enter", text="\r")
         self.page.wait("document.getElementById('pill').textContent === 'Running'")
         self.assertFalse(self.get("/v1/status")["paused"])
         self.assert_clean()
 
-    # Without script
+    # Without JavaScript
 
     def test_pages_and_buttons_work_without_javascript(self):
         job = self.drop(b"bad without script.txt")
@@ -251,7 +251,7 @@ class DashboardTests(unittest.TestCase):
             self.assertNotIn("unsafe", policy, path)
             self.assertEqual(response.headers["X-Content-Type-Options"], "nosniff", path)
 
-    # How it looks
+    # Layout and accessibility
 
     def test_it_fits_a_phone_in_both_colour_schemes(self):
         job = self.drop(b"bad " + b"long-name-" * 20 + b".txt")
@@ -288,7 +288,7 @@ class DashboardTests(unittest.TestCase):
                 self.assertTrue(self.page.evaluate(
                     "(() => { const style = getComputedStyle(document.activeElement);"
                     " return document.activeElement !== document.body && style.outlineStyle !== 'none'"
-                    " && parseFloat(style.outlineWidth) >= 2; })()"), f"{path}: no focus is seen")
+                    " && parseFloat(style.outlineWidth) >= 2; })()"), f"{path}: the focus is not visible")
 
     def test_the_page_of_a_job_shows_its_image(self):
         job = self.drop(b"picture.png", PNG)
@@ -297,7 +297,7 @@ class DashboardTests(unittest.TestCase):
         self.assert_clean()
 
 
-# The texts whose contrast with what is behind them is less than WCAG's AA asks for.
+# Returns the texts whose contrast with their background is below WCAG level AA.
 CONTRASTS = r"""
 (() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });

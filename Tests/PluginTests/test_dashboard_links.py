@@ -1,4 +1,4 @@
-"""The dashboard's pages, followed as a browser without scripts would: each link and form leads to what it promises."""
+"""Tests of the links and forms of the dashboard, as used by a browser without JavaScript."""
 
 import html.parser
 import http.client
@@ -93,7 +93,7 @@ class DashboardLinkTests(unittest.TestCase):
             self.program = subprocess.Popen(
                 [ALIGHT, "run", "rules.yaml", "--listen", f"127.0.0.1:{self.port}", "--journal", self.journal],
                 cwd=self.directory, env=environment, stdout=error, stderr=error)
-        self.assertTrue(wait_for(self.error, "ready: watching"), "it did not get ready")
+        self.assertTrue(wait_for(self.error, "ready: watching"), "it did not become ready")
 
     def stop(self):
         if self.program and self.program.poll() is None:
@@ -137,7 +137,7 @@ class DashboardLinkTests(unittest.TestCase):
             time.sleep(0.02)
 
     def fill(self):
-        """One job at least in each state."""
+        """Creates at least one job in each state."""
         for name in ("a.txt", "b.txt", "c.txt", "a.bad", "b.bad", "c.bad", "a.big", "a.slow", "a.last"):
             self.write("in/" + name)
         self.write("in/a.png", PNG)
@@ -146,7 +146,7 @@ class DashboardLinkTests(unittest.TestCase):
         self.wait(lambda: self.rules()["slow & <late>"]["running"] >= 1)
 
     def crawl(self):
-        """Follows every link from the overview, and submits every form that only asks."""
+        """Follows every link from the overview, and submits every GET form."""
         seen, waiting = {}, ["/"]
         while waiting:
             target = waiting.pop()
@@ -170,7 +170,7 @@ class DashboardLinkTests(unittest.TestCase):
         return seen
 
     def check(self, address, link, words):
-        """Whether a link shows what it says: as many jobs, or the job."""
+        """Checks that a link with a number leads to a list of so many jobs."""
         number = re.match(r"([\d,]+)", words)
         if link.startswith("/jobs?") and number:
             rows = self.page(link).rows
@@ -194,7 +194,7 @@ class DashboardLinkTests(unittest.TestCase):
                 done.add(key)
                 fields = {name: values[0] for name, values in form["fields"].items() if values}
                 status, location, body = self.ask("POST", form["action"], fields)
-                # Of two buttons for one job the first has done it.
+                # With two buttons for one job, the second request conflicts.
                 if form["action"].endswith("/retry"):
                     self.assertIn(status, (303, 409), body)
                 else:
@@ -234,7 +234,7 @@ class DashboardLinkTests(unittest.TestCase):
 
 
 class MemoryLinkTests(DashboardLinkTests):
-    """The same with a journal in memory, of which no job can be shown."""
+    """The same tests with a journal in memory, which has no pages of jobs."""
 
     journal = ":memory:"
     test_failed_jobs_of_earlier_runs_are_counted = None

@@ -1,4 +1,4 @@
-"""Tests of the documentation: its rules load, its links lead somewhere, its plugins run.
+"""Tests of the documentation: its rules load, its links have targets, its plugins run.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_docs.py -v
 
@@ -54,12 +54,12 @@ def blocks(page):
 
 
 def is_configuration(text):
-    """Whether a block is a configuration, which says so in its first line."""
+    """Whether a block is a configuration, by its first line."""
     return text.startswith("# config.yaml\n")
 
 
 def prose(page):
-    """Returns a page without its code, its lines kept."""
+    """Returns the lines of a page, with code replaced by empty strings."""
     lines, is_code = [], False
     for line in read(page).splitlines():
         is_fence = line.startswith("```")
@@ -69,7 +69,7 @@ def prose(page):
 
 
 def anchors(page):
-    """Returns what links to the headings of a page look like, as they are shown on the web."""
+    """Returns the anchors of the headings of a page, as GitHub generates them."""
     found, is_code = set(), False
     for line in read(page).splitlines():
         is_code ^= line.startswith("```")
@@ -87,7 +87,7 @@ def write(path, text, executable=False):
 
 
 def python_block(word):
-    """Returns the Python block of the protocol's page that has the word."""
+    """Returns the Python block of the protocol page that contains the word."""
     return next(text for _, _, text in python_blocks() if word in text)
 
 
@@ -96,7 +96,7 @@ def python_blocks():
 
 
 def install_documented_plugins(directory):
-    """Writes the two plugins of the protocol's page, as it says, and returns their executables."""
+    """Installs the two plugins of the protocol page, and returns their executables."""
     texts = {language: text for language, _, text in reversed(blocks(PROTOCOL))}
     description = next(text for language, _, text in blocks(PROTOCOL) if language == "yaml" and "\nrun:" in text)
     sidecar, words = os.path.join(directory, "sidecar", "sidecar"), os.path.join(directory, "words", "words")
@@ -107,10 +107,10 @@ def install_documented_plugins(directory):
 
 
 def copy_plugins(directory):
-    """Copies the shipped plugins, with those that are built, and writes the two of the protocol's page beside them."""
+    """Copies the shipped plugins, including built ones, and installs the two of the protocol page beside them."""
     shutil.copytree(os.path.join(CHECKOUT, "plugins"), directory)
     install_documented_plugins(directory)
-    # A plugin that is built; `make` puts it into its directory.
+    # A compiled plugin; `make` copies it into its directory.
     built = os.path.join(os.path.dirname(ALIGHT), "digest-plugin")
     if os.path.exists(built):
         shutil.copy(built, os.path.join(directory, "digest", "digest"))
@@ -143,7 +143,7 @@ class RulesTests(DocumentationTestCase):
                 checked += 1
                 with self.subTest(f"{page}:{line}"):
                     write(self.path("rules.yaml"), text)
-                    # What an example takes from the environment is a directory for it.
+                    # Environment variables in examples are directories.
                     variables = {name: "/srv/in" for name in re.findall(r"\$\{env:(\w+)\}", text)}
                     done = subprocess.run(
                         [ALIGHT, "check", "rules.yaml"], cwd=self.root, capture_output=True, text=True,
@@ -155,7 +155,7 @@ class RulesTests(DocumentationTestCase):
         self.assertGreater(checked, 20)
 
     def impossible(self, text):
-        """What is said of rules that this machine can't hold; None when it can."""
+        """Returns the expected error if this machine does not support the rules, otherwise None."""
         if os.geteuid() != 0 and re.search(r"^ +run_as:", text, re.MULTILINE):
             return "'run_as' needs root"
         if re.search(r"^ +sandbox:", text, re.MULTILINE) and ctypes.CDLL(None).syscall(444, None, 0, 1) < 1:
@@ -169,7 +169,7 @@ class ConfigurationTests(DocumentationTestCase):
 
     def run_alight(self, *words):
         if not os.access(ALIGHT, os.X_OK):
-            self.skipTest(f"the configurations are not read: {ALIGHT} is not built, run `swift build`")
+            self.skipTest(f"the configurations are not checked: {ALIGHT} is not built, run `swift build`")
         return subprocess.run(
             [ALIGHT, *words], cwd=self.root, capture_output=True, text=True,
             env={"PATH": SYSTEM_PATH, "HOME": self.root}, timeout=60)
@@ -208,7 +208,7 @@ class ConfigurationTests(DocumentationTestCase):
                 done = subprocess.run([ALIGHT, "config"], env=environment, capture_output=True, text=True, timeout=60)
                 self.assertIn(f"error: {name}: ", done.stderr)
 
-    @unittest.skipIf(importlib.util.find_spec("jsonschema") is None, "there is no jsonschema: apt install python3-jsonschema")
+    @unittest.skipIf(importlib.util.find_spec("jsonschema") is None, "jsonschema is missing: apt install python3-jsonschema")
     def test_the_schema_accepts_every_configuration(self):
         import jsonschema
         import yaml
@@ -236,7 +236,7 @@ class LinkTests(unittest.TestCase):
                     other = os.path.normpath(os.path.join(os.path.dirname(page), name)) if name else page
                     with self.subTest(f"{page}:{number}: {target}"):
                         self.assertFalse(os.path.isabs(name))
-                        self.assertTrue(os.path.exists(os.path.join(CHECKOUT, other)), f"there is no {other}")
+                        self.assertTrue(os.path.exists(os.path.join(CHECKOUT, other)), f"{other} does not exist")
                         if anchor and other.endswith(".md"):
                             self.assertIn(anchor, anchors(other))
         self.assertGreater(followed, 20)
@@ -276,7 +276,7 @@ class PluginExampleTests(DocumentationTestCase):
         return json.loads(done.stdout)
 
     def request(self, settings):
-        """Fills in the request that the page shows, so that this is one that works."""
+        """Returns the request of the page, with paths that exist."""
         request = next(json.loads(text) for language, _, text in blocks(PROTOCOL) if '"protocol": 1' in text)
         request.update({"with": settings, "scratch": self.scratch})
         request["events"][0].update({"path": self.file, "relative": "a letter.txt", "root": self.path("in")})
@@ -327,13 +327,13 @@ class PluginExampleTests(DocumentationTestCase):
 
 
 class JournalTests(DocumentationTestCase):
-    """The queries of the page about the journal run, and the page has all tables and columns."""
+    """Tests that the queries of the page about the journal run, and that it describes all tables and columns."""
 
     PAGE = "docs/journal.md"
 
     def setUp(self):
         super().setUp()
-        # The tables as a new journal has them, with some rows in them.
+        # The tables of a new journal, with some rows.
         self.journal = sqlite3.connect(self.path("journal.db"))
         self.addCleanup(self.journal.close)
         for name in ("schema.sql", "rows.sql"):
@@ -372,7 +372,7 @@ class JournalTests(DocumentationTestCase):
 
     def test_the_recovery_of_a_damaged_journal_gives_a_valid_journal(self):
         if not shutil.which("sqlite3", path=SYSTEM_PATH):
-            self.skipTest("there is no sqlite3: apt install sqlite3")
+            self.skipTest("sqlite3 is missing: apt install sqlite3")
         self.journal.executemany(
             "INSERT INTO ledger SELECT rule, CAST(? AS BLOB), type, size, mtime, mtime_ns, ctime, ctime_ns, btime,"
             " btime_ns, device, inode, mode, uid, gid, nlink, mount, run, digest, delivered, xattrs, trust, withheld"
@@ -396,7 +396,7 @@ class JournalTests(DocumentationTestCase):
 
 
 class Behaviours(unittest.TestCase):
-    """The table of behaviours names tests that there are, and all scenarios that are named after one."""
+    """Tests the table of behaviours in docs/events.md."""
 
     def test_the_table_names_existing_tests_and_all_scenarios(self):
         rows = re.findall(r"^\| (S\d\d) \| [^|]+ \| ([^|]+) \|$", read("docs/events.md"), re.M)

@@ -1,8 +1,8 @@
-"""Tests of the documentation: its lines of shell do what it says, and print what it shows.
+"""Tests of the documentation: its shell commands run, and print the output that the page shows.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_docs_shell.py -v
 
-PAGE=docs/jobs.md runs one page. How a page is played says `page_runner.py`.
+PAGE=docs/jobs.md runs one page. `page_runner.py` describes how a page is run.
 """
 
 import concurrent.futures
@@ -17,7 +17,7 @@ import page_runner
 import test_docs as docs
 
 PAGES = [page for page in docs.PAGES if page == "README.md" or page.startswith("docs/")]
-# The languages of blocks, and who looks at them: SHELL is played here, the others by test_docs.py and ArticleTests.
+# The languages of blocks: this file runs those in SHELL; test_docs.py and ArticleTests check the others.
 LANGUAGES = {*page_runner.SHELL, "yaml", "json", "python", "sql", "swift", "ini"}
 LEAST_SHELL, MOST_EXCLUDED = 45, 2
 
@@ -32,7 +32,7 @@ class ShellTests(unittest.TestCase):
 
     def test_every_command_prints_what_the_page_shows(self):
         pages = [os.environ["PAGE"]] if "PAGE" in os.environ else PAGES
-        # They wait more than they work.
+        # The pages mostly wait.
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             runs = {page: pool.submit(self.run_page, page) for page in pages}
         for page, run in runs.items():
@@ -55,7 +55,7 @@ class ShellTests(unittest.TestCase):
         self.assertLessEqual(len(excluded), MOST_EXCLUDED, excluded)
 
     def is_message(self, line):
-        """A line of the protocol is JSON, but for what is excluded out of it; `end of file` is none."""
+        """Checks that a line of the protocol is JSON, except for omissions and `end of file`."""
         if line != "end of file":
             self.assertIn("type", json.loads(re.sub(r",…(?=})", "", line.replace("[…]", "[]"))))
 
@@ -94,20 +94,20 @@ class ShellTests(unittest.TestCase):
         self.assertGreater(checked, 150)
 
     def has_options(self, command, text):
-        """Follows the words to their command, and looks for each option in it."""
+        """Finds the command of the words, and checks that it has each option."""
         path = "alight"
         words = re.split(r"[\s=]+", re.sub(r"[\[\]|,;]", " ", text.partition(" | ")[0]))[1:]
         for word in words:
             if below := [each for each in command.get("subcommands") or [] if each["commandName"] == word]:
                 command, path = below[0], f"{path} {word}"
             elif word == "--experimental-dump-help":
-                pass  # the parser's own, for programs
+                pass  # an option of the argument parser
             elif re.fullmatch(r"--?[a-z][a-z-]*", word):
                 names = [("-" if name["kind"] == "short" else "--") + name["name"]
                          for argument in command["arguments"] for name in argument.get("names", [])]
-                self.assertIn(word, names, f"'{path}' has no such option")
+                self.assertIn(word, names, f"'{path}' does not have this option")
             elif path == "alight" and command.get("subcommands"):
-                self.assertNotRegex(word, r"^[a-z]+$", "there is no such command")
+                self.assertNotRegex(word, r"^[a-z]+$", "unknown command")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What Prometheus gets from /metrics: its own checker finds nothing wrong, and the figures are those of what was done.
+"""Tests of /metrics: promtool accepts them, and the values match the completed work.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_metrics.py -v
 
-`make test` gets promtool by packaging/get-promtool; without it, or without the program, this fails.
+`make test` installs promtool by packaging/get-promtool; without it, or without the program, this fails.
 """
 
 import json
@@ -17,7 +17,7 @@ import test_api
 
 PROMTOOL = os.path.join(test_api.CHECKOUT, ".build/promtool")
 DASHBOARD = os.path.join(test_api.CHECKOUT, "packaging/grafana-dashboard.json")
-# What comes with the first of something, and so is not there before.
+# Metrics that appear only after the first occurrence.
 RARE = {"alight_overflows_total", "alight_rescan_found_total"}
 
 
@@ -31,7 +31,7 @@ class MetricsTest(unittest.TestCase):
             return response.read().decode()
 
     def wait_until_counted(self, line):
-        """The metrics, as soon as they have the line."""
+        """Waits until the metrics contain the line, and returns them."""
         deadline = time.monotonic() + 60
         while line not in (text := self.metrics()).splitlines():
             self.assertLess(time.monotonic(), deadline, text)
@@ -62,7 +62,7 @@ class MetricsTest(unittest.TestCase):
                 file.write("x")
         self.wait_until_counted('alight_jobs_total{rule="seen",state="succeeded"} 5')
         self.assertEqual(self.value("alight_settle_seconds_count"), 5)
-        # What somebody else does to it does.
+        # A change by another process counts.
         with open(os.path.join(self.directory, "done", "0.copied"), "w", encoding="utf-8") as file:
             file.write("changed")
         self.wait_until_counted('alight_jobs_total{rule="seen",state="succeeded"} 6')

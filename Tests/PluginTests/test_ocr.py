@@ -144,7 +144,7 @@ class OCRTests(PluginTestCase):
             child.send_signal(signal.SIGTERM)
             child.communicate(timeout=60)
             self.assertIn(child.returncode, (0, -signal.SIGTERM))
-            found = [name for name in self.all_files() if not name.startswith(b".scratch/")]  # which Alight removes
+            found = [name for name in self.all_files() if not name.startswith(b".scratch/")]  # Alight removes these
             self.assertLessEqual(set(found), {b"in/scan.pdf", b"out/scan.pdf"})
             if b"out/scan.pdf" in found:
                 self.assertIn("keeper", self.text())

@@ -1,4 +1,4 @@
-"""Tests of what is installed: manual pages, what shells complete, the places of files.
+"""Tests of the installation: manual pages, shell completions, paths of files.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_packaging.py -v
 
@@ -30,8 +30,8 @@ RULES = """rules:
 
 
 def needs(program):
-    """Leaves tests out where a program is missing, and says so."""
-    return unittest.skipUnless(shutil.which(program, path=SYSTEM_PATH), f"there is no {program}; make installs it")
+    """Skips a test, with a message, if a program is missing."""
+    return unittest.skipUnless(shutil.which(program, path=SYSTEM_PATH), f"{program} is missing; make installs it")
 
 
 def read(*names):
@@ -53,7 +53,7 @@ class PackagingTestCase(unittest.TestCase):
 
     @classmethod
     def call(cls, *command, **options):
-        """Runs a command in an environment that has nothing of the tester's."""
+        """Runs a command without the environment variables of the caller."""
         variables = {"PATH": SYSTEM_PATH, "HOME": cls.root, "LC_ALL": "C.UTF-8", **options.pop("variables", {})}
         return subprocess.run(
             command, capture_output=True, text=True, env=variables, timeout=120, **{"cwd": cls.root, **options})
@@ -170,7 +170,7 @@ class CompletionTests(PackagingTestCase):
         super().setUpClass()
         for directory in ("bin", "rules", "plugins"):
             os.mkdir(os.path.join(cls.root, directory))
-        # Beside its launcher, and with a name of its own in PATH.
+        # A link in PATH; the launcher is beside its target.
         os.symlink(ALIGHT, os.path.join(cls.root, "bin/alight"))
         with open(os.path.join(cls.root, "rules/rules.yaml"), "w", encoding="utf-8") as file:
             file.write(RULES)
@@ -237,7 +237,7 @@ class CompletionTests(PackagingTestCase):
         self.assertEqual(self.bash("alight", "retry", "--journal", "none.db", ""), [""])
 
     def test_each_option_with_a_value_has_a_completion_or_accepts_any_string(self):
-        """What can't be completed is listed here, so that a new option is not forgotten."""
+        """Options without a completion are listed here, so that a new option needs a decision."""
         free = {"--settle", "--poll", "--depth", "--exclude", "--limit", "--since", "--jobs", "--name", "--exec", "--with",
                 "--timeout", "--grace", "--listen", "--external-url", "-n", "--tag"}
         tree = json.loads(self.call(ALIGHT, "--experimental-dump-help").stdout)
@@ -253,7 +253,7 @@ class CompletionTests(PackagingTestCase):
         self.assertEqual({("-" if len(name) == 1 else "--") + name for name in silent} - free, set())
 
     def on_terminal(self, *command, prepare=None, typed, expected):
-        """Types a beginning and Tab into a shell, and waits until it has been completed."""
+        """Types the start of a command and Tab into a shell, and waits for the completion."""
         child, terminal = pty.fork()
         if child == 0:
             os.chdir(self.root)
@@ -283,7 +283,7 @@ class CompletionTests(PackagingTestCase):
 
     @needs("fish")
     def test_fish(self):
-        # Its commands can only be asked for without a terminal, and names on one.
+        # Commands can be tested only without a terminal, and names only on one.
         shown = self.in_shell("fish", "--no-config", "--command", "source ./fish; complete --do-complete 'alight ex'")
         self.assertEqual(shown, ["explain"])
         self.on_terminal("fish", "--no-config", prepare="source ./fish", typed="alight apply pap",
@@ -323,7 +323,7 @@ class InstallTests(PackagingTestCase):
         version = self.call(program, "--version")
         self.assertEqual(version.stdout, self.call(ALIGHT, "--version").stdout)
 
-        # The plugins beside it are found, and the launcher is.
+        # The program finds the installed plugins and the launcher.
         output = self.call(program, "plugins", "list", "--json").stdout
         listed = {each["name"]: each for each in map(json.loads, output.splitlines())}
         self.assertEqual(listed["digest"]["state"], "ok")
@@ -333,7 +333,7 @@ class InstallTests(PackagingTestCase):
         tested = self.call(program, "plugins", "test", "digest")
         self.assertEqual((tested.returncode, tested.stderr), (0, ""), tested.stdout)
 
-        # What the plugin indexes is found by the command that was installed, without a word of where it is.
+        # The installed command finds the indexed file without an option for the location.
         with open(self.path("letter.txt"), "w", encoding="utf-8") as file:
             file.write("dear keeper of the lighthouse\n")
         with open(self.path("search.yaml"), "w", encoding="utf-8") as file:
@@ -361,7 +361,7 @@ class InstallTests(PackagingTestCase):
                 if "://" not in link:
                     self.assertTrue(os.path.exists(os.path.join(os.path.dirname(page), link)), f"{page}: {link}")
 
-        # What somebody wrote stays.
+        # A changed file is neither overwritten nor removed.
         with open(self.stage + "/etc/alight/config.yaml", "a", encoding="utf-8") as file:
             file.write("# ours\n")
         self.assertEqual(self.install(products), "not overwritten: /etc/alight/config.yaml\n")
@@ -393,7 +393,7 @@ class InstallTests(PackagingTestCase):
             with self.subTest(os.path.basename(page)):
                 text = re.sub(".\b", "", self.call("mandoc", "-T", "ascii", "-O", "width=500", page).stdout)
                 self.assertNotIn("@PREFIX@", text)
-                # A page of the documentation is named by its place; 'docs/' is in messages of the program.
+                # Pages of the documentation are named by their path; 'docs/' appears in messages of the program.
                 for name in documents:
                     for prefix in re.findall(rf"(\S*?)\b{re.escape(name)}", text):
                         self.assertTrue(prefix.endswith(("/opt/tools/share/doc/alight/", "docs/")), f"{prefix}{name}")
@@ -425,14 +425,14 @@ class InstallTests(PackagingTestCase):
                 self.assertIn(name, files)
         texts = {each["License"] for each in paragraphs if "License" in each and "Files" not in each}
         self.assertEqual({each["License"] for each in files.values()} - texts, set())
-        # Those that ask for it are given the exception, and others not.
+        # The exception is listed exactly for the licenses that have it.
         for name in packages:
             for path in glob.glob(f"{CHECKOUT}/.build/checkouts/{name}/LICENSE*"):
                 self.assertEqual("runtime library exception" in read(path).lower(),
                                  "exception" in files[name]["License"], name)
 
     def settings(self, text):
-        """What holds with that configuration, by the names of keys; the paths of root, as the program is installed for it."""
+        """Returns the effective settings of a configuration, by key."""
         with open(self.path("some.yaml"), "w", encoding="utf-8") as file:
             file.write(text)
         done = self.call(ALIGHT, "config", "--json", "--config", "some.yaml")
@@ -451,14 +451,14 @@ class InstallTests(PackagingTestCase):
                 name = f"{above[0]}.{key[2]}" if key[1] == "  " else key[2]
                 self.assertNotIn(name, keys)
                 keys[name] = f"{above[1][1:]}\n{line[1:]}\n" if key[1] == "  " else f"{line[1:]}\n"
-                # What it is stands above it.
+                # A comment above it describes it.
                 self.assertRegex(lines[number - 1], r"^# [A-Z].*\.$", name)
         self.assertEqual(set(keys), set(defaults))
         for name, text in keys.items():
             with self.subTest(name):
                 found = self.settings(text)
                 self.assertEqual([each for each in found if found[each]["origin"]["kind"] == "file"], [name])
-                # Of these there is no value that is the usual one everywhere.
+                # The defaults of these keys depend on the machine and the user.
                 if name not in ("rules", "plugins", "jobs.limit", "jobs.extra", "external_url") and (os.geteuid() == 0 or name not in ("journal", "control")):
                     self.assertEqual(found[name]["value"], defaults[name]["value"])
         everything = self.settings("".join(f"{line[1:] if re.match('#(?:  )?[a-z_]+:', line) else line}\n" for line in lines))
@@ -472,14 +472,14 @@ class InstallTests(PackagingTestCase):
 
 
 class DemoTests(PackagingTestCase):
-    """`make demo`: what it builds, what it shows, and what it leaves."""
+    """Tests of `make demo`: its build, its output, and its cleanup."""
 
-    # Root's default places are the machine's, whatever HOME is: here they are empty, and must be so at the end.
+    # The default paths of root do not depend on HOME: here they are empty, and must still be empty at the end.
     ON_EMPTY_DIRECTORIES = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /var/lib && mount -t tmpfs none /run || exit 99\n"
                        '"$@"; status=$?; ls -A /var/lib /run >&2; exit $status', "sh"]
 
     def build(self, script):
-        """Builds with a program in place of swift; returns what was shown and the calls."""
+        """Builds with a replacement for swift; returns the output and the calls."""
         swift = self.path("swift")
         with open(swift, "w", encoding="utf-8") as file:
             file.write(f'#!/bin/bash\necho "$*" >>{self.path("calls")}\n{script}\n')
@@ -520,7 +520,7 @@ class DemoTests(PackagingTestCase):
             os.mkdir(self.path(name), 0o700)
         with open(self.path("rules.yaml"), "w", encoding="utf-8") as file:
             file.write(RULES)
-        # Both have the same user and variables, and so the same defaults.
+        # Both have the same user and environment, so the same defaults.
         variables = {
             "PATH": SYSTEM_PATH, "HOME": self.root, "LC_ALL": "C.UTF-8", "TMPDIR": self.path("tmp"),
             "XDG_RUNTIME_DIR": self.path("run"), "ALIGHT_JOURNAL": self.path("journal.db"),
@@ -547,11 +547,11 @@ class DemoTests(PackagingTestCase):
             _, errors = instance.communicate(timeout=60)
         self.assertEqual((instance.returncode, errors), (0, "stopping\n"))
 
-        # The camera's image was moved, and has its thumbnail.
+        # The image of the camera was moved, and has a thumbnail.
         self.assertRegex(demo.stdout, r"by-date: created ~/Pictures/inbox/IMG_\d+_\d+\.jpg: succeeded")
         self.assertRegex(demo.stdout, r"(?m)^thumbnail: ~/Pictures/thumbs/.*IMG_.*\.webp, 256 x 171 pixels$")
 
-        # What it says to type next does what it says.
+        # The suggested commands work.
         os.mkdir(self.path("inbox"))
         lines = re.findall(r"^    (.*)$", demo.stdout, re.M)
         self.assertEqual([line.replace(ALIGHT, "alight").split()[:2] for line in lines], [["alight", "new"], ["alight", "run"]])
@@ -561,7 +561,7 @@ class DemoTests(PackagingTestCase):
 
 
 class InstructionTests(PackagingTestCase):
-    """What docs/installing.md tells to type."""
+    """Tests of the commands in docs/installing.md."""
 
     def blocks(self):
         found = re.findall(r"^```sh\n(.*?)^```$", read(CHECKOUT, "docs/installing.md"), re.M | re.S)
@@ -593,7 +593,7 @@ class VersionTests(PackagingTestCase):
     SOURCE = os.path.join(CHECKOUT, "Sources/Base/CShims/CBuildCommit")
 
     def commit(self, source, *options):
-        """What a program says that is compiled with the source."""
+        """Returns the output of a program compiled with the source."""
         main = self.path("main.c")
         with open(main, "w", encoding="utf-8") as file:
             file.write('#include <stdio.h>\n#include "CBuildCommit.h"\nint main(void) { puts(build_commit()); }\n')

@@ -1,8 +1,8 @@
-"""Tests of the plugins that Alight ships, called as the protocol says.
+"""Tests of the shipped plugins, called by the plugin protocol.
 
     python3 -m unittest discover -s Tests/PluginTests -v
 
-Only the standard library, and the programs that the plugins themselves need.
+They need only the standard library and the programs that the plugins require.
 """
 
 import base64
@@ -57,7 +57,7 @@ class ProtocolTests(PluginTestCase):
                     self.assertEqual(done.stdout, b"")
 
     def test_check_reports_its_environment(self):
-        # `check` is optional, and the Swift library has none.
+        # `check` is optional, and the Swift library does not implement it.
         for name in PYTHON_NAMES:
             plugin = os.path.join(PLUGINS, name, name)
             done = subprocess.run([plugin, "check"], stdin=subprocess.DEVNULL, capture_output=True)
@@ -88,7 +88,7 @@ def vips(*arguments):
 
 
 def with_orientation(jpeg, orientation):
-    """Returns a JPEG file's bytes with an EXIF block that holds only this orientation."""
+    """Returns the bytes of a JPEG file with an EXIF block that contains only this orientation."""
     tiff = b"MM\0*" + struct.pack(">IH HHIHH I", 8, 1, 0x0112, 3, 1, orientation, 0, 0)
     block = b"Exif\0\0" + tiff
     return jpeg[:2] + b"\xff\xe1" + struct.pack(">H", len(block) + 2) + block + jpeg[2:]
@@ -191,7 +191,7 @@ class ThumbnailTests(PluginTestCase):
 
     def test_the_orientation_tag_is_applied(self):
         red, blue = [240, 16, 16], [16, 16, 240]
-        cases = {  # orientation: size, colour at the left, right, top, bottom; None where both meet
+        cases = {  # orientation: size, colour at the left, right, top, bottom; None on the boundary
             1: ("256x171", None, None, red, blue),
             3: ("256x171", None, None, blue, red),
             6: ("171x256", blue, red, None, None),
@@ -393,7 +393,7 @@ class ThumbnailTests(PluginTestCase):
 
     @unittest.skipUnless(HAS_FFMPEG, "ffmpeg is not installed; make plugins-deps installs it")
     def test_a_video_gives_a_frame(self):
-        # Black at first, then red: the first frame would tell nothing.
+        # Black at first, then red: the thumbnail must not show the first frame.
         source = ["-f", "lavfi", "-i", "color=black:size=160x120:rate=10:duration=0.2", "-f", "lavfi", "-i",
                   "color=red:size=160x120:rate=10:duration=3.8", "-filter_complex", "concat"]
         os.mkdir(self.path(b"in"))
@@ -622,18 +622,18 @@ class ReindexTests(IndexTestCase):
         self.write(b"1.md", b"one")
         self.write(b"2.md", b"two")
         self.index(self.event(first), self.event(second))
-        os.rename(first, second)  # onto an existing file
+        os.rename(first, second)  # replaces an existing file
         self.index(self.event(second, "moved", source=first))
         self.assertEqual(self.rows(), [(second, "one")])
-        os.rename(second, third)  # and a new file takes the old name
+        os.rename(second, third)  # and a new file has the old name
         self.write(b"2.md", b"new two")
         self.index(self.event(third, "moved", source=second))
         self.assertEqual(self.rows(), [(second, "new two"), (third, "one")])
-        os.rename(third, first)  # and changes before it is told
+        os.rename(third, first)  # and changes before the event is handled
         self.write(b"1.md", b"changed")
         self.index(self.event(first, "moved", source=third))
         self.assertEqual(self.rows(), [(first, "changed"), (second, "new two")])
-        os.unlink(first)  # moved and gone already
+        os.unlink(first)  # moved, and already deleted
         self.index(self.event(self.path(b"4.md"), "moved", source=first))
         self.assertEqual(self.rows(), [(second, "new two")])
         unknown = self.write(b"5.md", b"five")  # from a name that was never indexed
@@ -675,7 +675,7 @@ class ReindexTests(IndexTestCase):
         self.assertEqual(sorted(self.search("lighthouse", "keeper")), sorted(paths))
         self.assertEqual(self.search("n3"), [paths[3]])
 
-        # Unchanged, it isn't read by pdftotext again: there is none.
+        # An unchanged file is not read again: pdftotext is missing here.
         tools = self.path(b"bin")
         os.mkdir(tools)
         os.symlink(shutil.which("python3", path=SYSTEM_PATH), os.path.join(tools, b"python3"))
@@ -755,7 +755,7 @@ class ReindexTests(IndexTestCase):
         paths = [self.write(b"%02d.md" % number, b"word n%d" % number) for number in range(40)]
         children = []
         for worker in range(8):
-            # Each path comes to two of the eight, and all share the first.
+            # Two of the eight runs receive each path, and all of them the first one.
             mine = [paths[0]] + paths[worker * 5:worker * 5 + 10] + paths[:max(0, worker * 5 + 10 - 40)]
             children.append(self.start(self.request([self.event(path) for path in mine], self.settings())))
         for child in children:
@@ -861,7 +861,7 @@ class ReindexTests(IndexTestCase):
 
 
 class ServingTests(IndexTestCase):
-    """What serves is asked for the same many times, and in between it is not started anew."""
+    """A serving plugin handles many requests in one process."""
 
     def serve(self, plugin, requests, cancel=()):
         child = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Tests of plugins/python/alight_plugin.py, with plugins that are written with it and run as Alight runs them."""
+"""Tests of plugins/python/alight_plugin.py, with plugins that use it, run as by Alight."""
 
 import contextlib
 import glob
@@ -26,7 +26,7 @@ def words(job):
     return alight_plugin.succeeded(f"{count} words", values={"words": count})
 """
 
-# Holds each request until a file `go-NAME` is there, or until it is cancelled.
+# Each request waits until a file `go-NAME` exists or it is cancelled.
 WAITING = """
 import os, time
 @alight_plugin.handler
@@ -43,7 +43,7 @@ def wait(job):
     return name.decode()
 """
 
-# Has a program running that never ends.
+# Runs a program that never exits.
 CHILD = """
 @alight_plugin.handler
 def child(job):
@@ -52,7 +52,7 @@ def child(job):
 
 
 class Served:
-    """A serving plugin, and this test in Alight's place."""
+    """A serving plugin, called by the test instead of Alight."""
 
     def __init__(self, test, plugin):
         self.test = test
@@ -101,7 +101,7 @@ class Served:
 class ModuleTestCase(PluginTestCase):
 
     def install(self, body, description=None, main="alight_plugin.main()"):
-        """Makes a plugin of the body of a program, and with a description its plugin.yaml."""
+        """Creates a plugin from the body of a program, and its plugin.yaml if a description is given."""
         directory = os.path.join(os.fsdecode(self.root), "plugins", "tried")
         os.makedirs(directory)
         text = f"#!{sys.executable}\nimport sys\nsys.path.insert(1, {MODULE_DIRECTORY!r})\n"
@@ -426,7 +426,7 @@ class DescribeTests(ModuleTestCase):
         self.assertEqual(alight_plugin.read_description(path), yaml.safe_load(text))
 
     def test_it_runs_on_python_3_9(self):
-        """As far as this machine can tell: with that version itself where it is, else by its grammar."""
+        """Uses that version if it is installed, otherwise only checks the grammar."""
         import ast
         for path in [os.path.join(MODULE_DIRECTORY, "alight_plugin.py"), *(os.path.join(PLUGINS, name, name) for name in PYTHON_NAMES)]:
             with open(path, encoding="utf-8") as file:
@@ -448,9 +448,9 @@ class ServeTests(ModuleTestCase):
         for name in names:
             served.run(self.write(b"in/" + name, b""), f"id-{name.decode()}", attempt=3)
         for name in names:
-            self.await_file(b"started-" + name)  # all four, before any is answered
+            self.await_file(b"started-" + name)  # all four, before any response
         served.send({"type": "ping", "n": 7})
-        self.assertEqual(served.receive(), {"type": "pong", "n": 7})  # though all threads are busy
+        self.assertEqual(served.receive(), {"type": "pong", "n": 7})  # although all threads are busy
 
         served.send({"type": "cancel", "id": "id-b"}, {"type": "cancel", "id": "unknown"}, {"type": "later"})
         self.assertEqual(served.receive(), {
@@ -465,7 +465,7 @@ class ServeTests(ModuleTestCase):
             self.assertEqual(served.receive(), {
                 "type": "result", "id": identifier, "attempt": 3, "outcome": "succeeded", "message": name.decode()})
 
-        served.process.stdin.close()  # what is open is finished
+        served.process.stdin.close()  # open requests are finished
         open(os.path.join(self.scratch, b"go-c"), "w").close()
         self.assertEqual(served.receive()["type"], "progress")
         self.assertEqual(served.receive()["id"], "id-c")
@@ -478,7 +478,7 @@ class ServeTests(ModuleTestCase):
             served.run(self.write(b"in/" + name, b""), name.decode())
         for name in names[:4]:
             self.await_file(b"started-" + name)
-        served.send({"type": "cancel", "id": "5"})  # which waits still
+        served.send({"type": "cancel", "id": "5"})  # still queued
         served.send({"type": "ping", "n": 1})
         self.assertEqual(served.receive(), {"type": "pong", "n": 1})
         self.assertEqual(len([name for name in os.listdir(self.scratch) if name.startswith(b"started-")]), 4)
@@ -556,7 +556,7 @@ def work(job):
         self.assertEqual(served.process.wait(TIMEOUT), -signal.SIGTERM)
 
     def reads_input(self, number):
-        """Whether the main thread waits in select(2) still; no, where that can't be details."""
+        """Whether the main thread still waits in select(2); False if that is unknown."""
         with contextlib.suppress(OSError), open(f"/proc/{number}/task/{number}/syscall", encoding="utf-8") as file:
             return file.read().split()[0] in ("23", "270")  # select and pselect6 on x86-64
         return False
@@ -583,7 +583,7 @@ def work(job):
 
 
 class InstalledTests(PluginTestCase):
-    """The shipped plugins find their helper wherever they are installed."""
+    """The shipped plugins find their helper module in any location."""
 
     def check(self, plugin):
         return subprocess.run(
@@ -600,7 +600,7 @@ class InstalledTests(PluginTestCase):
             directory = os.fsdecode(self.path(os.fsencode(name)))
             shutil.copytree(os.path.join(PLUGINS, name), directory)
             done = self.check(os.path.join(directory, name))
-            if done.returncode:  # else it is found where packages put it
+            if done.returncode:  # otherwise the system has a package of it
                 self.assertEqual(done.returncode, 72)
                 self.assertIn("alight_plugin.py is missing: copy the directory 'python'", done.stderr)
             shutil.copy(os.path.join(MODULE_DIRECTORY, "alight_plugin.py"), directory)

@@ -1,5 +1,5 @@
-"""Runs each recipe of README.md and docs/, and each rule that `alight new` writes, on real files, and compares what is there
-afterwards with what has to be.
+"""Runs each recipe of README.md and docs/, and each rule that `alight new` writes, on real files, and compares the files
+afterwards with the expected ones.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_recipes.py -v
 
@@ -26,14 +26,14 @@ from page_runner import MACHINE
 from support import NAMES, PLUGINS, SEARCH, SYSTEM_PATH, pdf
 from test_docs import ALIGHT, PAGES, blocks, is_configuration
 
-# The rules of these pages are the examples of one key each, with paths and programs of nobody's machine; test_docs loads them.
+# These pages have an example for each key, with paths and programs that do not exist; test_docs.py only loads them.
 REFERENCE = {"docs/rules.md", "docs/explain.md"}
-# The time of the last change of all that a recipe finds, in UTC.
+# The modification time of the existing files, in UTC.
 MTIME = 1772600767  # 2026-03-04 05:06:07
 
 
 def recipes():
-    """The recipes by page and name of the first rule: the text of the rules file."""
+    """Returns the rules files of the recipes, by page and name of the first rule."""
     found = {}
     for page in PAGES:
         if page != "README.md" and not page.startswith("docs/") or page in REFERENCE:
@@ -47,7 +47,7 @@ def recipes():
     return found
 
 
-# What recipes find
+# Existing files
 
 
 def as_tar(names, mode="w:gz"):
@@ -69,7 +69,7 @@ def as_zip(names):
 
 
 def source_image(*arguments):
-    """A source_image of 600 by 400 pixels; made when it is needed."""
+    """Returns an image of 600 by 400 pixels, created on first use."""
     return lambda: recipe_support.source_image(*arguments)
 
 
@@ -91,19 +91,19 @@ def sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
-# What they have to give
+# Expected files
 
 
 class Input(str):
-    """The content of the file that was put there under this name."""
+    """The content of the existing file with this name."""
 
 
 class Link(str):
-    """A symbolic link that leads there."""
+    """A symbolic link to this target."""
 
 
 def image(kind, width=256):
-    """An image of that format whose longest side has so many pixels."""
+    """Expects an image of that format and width in pixels."""
     def check(path):
         loader = subprocess.run(["vipsheader", "-f", "vips-loader", path], capture_output=True, text=True).stdout
         size = subprocess.run(["vipsheader", "-f", "width", path], capture_output=True, text=True).stdout
@@ -124,7 +124,7 @@ def searchable(word):
 
 
 def contains(*names):
-    """An archive with these members."""
+    """Expects an archive with these members."""
     def check(path):
         listed = subprocess.run(["bsdtar", "-tf", path], capture_output=True, text=True).stdout.split("\n")
         return {name.rstrip("/") for name in listed if name} == set(names)
@@ -139,9 +139,9 @@ def text(pattern):
 
 
 def index(word, count):
-    """An index in which the command `search` finds the word, by itself, in so many files."""
+    """Expects an index in which the command `search` finds the word in that number of files."""
     def check(path):
-        # It is not told which database: that of the plugin has to be the one that it reads.
+        # Without an option, it must read the default database of the plugin.
         done = subprocess.run([SEARCH, word], capture_output=True, text=True,
                               env={"PATH": SYSTEM_PATH, "HOME": path.partition("/.local/")[0]})
         return done.stdout.count("\n") == count
@@ -154,17 +154,18 @@ def trashed(name):
 
 
 class Recipe:
-    """What one recipe finds, and what it has to leave.
+    """The existing files of a recipe, and its expected results.
 
-    - files: what is there, by name; a name that ends in a slash is a directory
-    - gives: what is there afterwards and was not before, by name, in which `*` stands for anything; a content, an
-      `Input`, a `Link`, or a function that is given the path
-    - gone: names that are not there any more
-    - status: of `alight run --once`; 5 when a file has to fail
-    - said: regular expressions that the output has to hold
-    - sent: what a webhook has to receive, in any order: pairs of the path and a function of the request
-    - shown: what the desktop has to show
-    - also: a function that is given the home
+    - files: the existing files, by name; a name that ends in a slash is a directory
+    - created: the new files, by name, where `*` matches anything: a content, an `Input`, a `Link`, or a function of the
+      path
+    - removed: the names of removed files
+    - status: the exit status of `alight run --once`; 5 if a file is expected to fail
+    - output: regular expressions that match the output
+    - sent: functions that match the requests to a webhook, in any order
+    - shown: strings in the desktop notifications
+    - check: a function of the home directory
+    - replace: pairs of strings to replace in the rules
     """
 
     def __init__(self, files, created=None, *, removed=(), status=0, output=(), sent=(), shown=(), check=None, replace=()):
@@ -173,7 +174,7 @@ class Recipe:
 
 
 def subjects(*names):
-    """The requests of a webhook that tell of these files."""
+    """Matches the requests of a webhook about these files."""
     return [(lambda request, name=name: json.loads(request.body).get("subject") == name) for name in names]
 
 
@@ -337,11 +338,11 @@ def links_to(name):
 
 
 def all_of(check):
-    """Whether a check of a path holds for both files of the inbox."""
+    """Applies a check of a path to both files of the inbox."""
     return lambda home: all(check(os.path.join(home, name)) for name in INBOX)
 
 
-# What the rules of `alight new inbox --use NAME` do.
+# The results of the rules of `alight new inbox --use NAME`.
 NEW = {
     "archive": Recipe(INBOX, {"done/a.txt.tar.gz": contains("a.txt"), "done/b c.png.tar.gz": contains("b c.png")}),
     "checksum": Recipe(INBOX, SUMS),
@@ -384,11 +385,11 @@ NEW = {
 
 @unittest.skipUnless(os.access(ALIGHT, os.X_OK), f"{ALIGHT} is not built, run `swift build`")
 class RunTestCase(unittest.TestCase):
-    """Runs rules in a home, and compares."""
+    """Runs rules in a temporary home directory, and compares the results."""
 
     def run_all(self, table, rules):
-        """Plays the recipes of a table for which there are rules; `rules` are texts, or functions of the home that give one."""
-        # They wait more than they work.
+        """Runs the recipes of a table that have rules; `rules` are strings, or functions of the home that return one."""
+        # The runs mostly wait.
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             runs = {key: pool.submit(self.run_recipe, table[key], text) for key, text in rules.items() if key in table}
         for key, run in runs.items():
@@ -409,7 +410,7 @@ class RunTestCase(unittest.TestCase):
             home.put(name, contents[name], MTIME)
         before = home.tree()
         with Receiver() as receiver, Desktop(home.root, bool(recipe.shown)) as desktop:
-            # What a recipe takes from this machine is in the home, and other hosts are the receiver.
+            # Absolute paths are moved into the home, and other hosts are replaced by the receiver.
             for old, new in recipe.replace:
                 self.assertIn(old, rules)
                 rules = rules.replace(old, new)
@@ -447,7 +448,7 @@ class RunTestCase(unittest.TestCase):
         if isinstance(expected, Link):
             self.assertEqual(os.readlink(path), expected)
         elif callable(expected):
-            self.assertTrue(expected(path), f"{path} is not what it has to be")
+            self.assertTrue(expected(path), f"{path} is not as expected")
         else:
             with open(path, "rb") as file:
                 self.assertEqual(file.read(), contents[expected] if isinstance(expected, Input) else expected)
@@ -500,7 +501,7 @@ class NewRuleTests(RunTestCase):
             for name in NEW:
                 lines = home.run("new", "inbox", "--use", name).stdout.splitlines()
                 described = json.loads(home.run("plugins", "describe", name, "--json").stdout)
-                # Those that need others beside them can't be there alone.
+                # Parameters that require others cannot be set alone.
                 tied = described.get("parameters", {}).get("dependentRequired", {})
                 for number, line in enumerate(lines):
                     if not (key := re.match(r" +# ([a-z_]+): \S", line)) or key[1] in tied or line.startswith("    # "):

@@ -1,4 +1,4 @@
-"""Tests of the plugin `scan`, by ClamAV with a signature of their own."""
+"""Tests of the plugin `scan`, with ClamAV and a test signature."""
 
 import json
 import os
@@ -121,7 +121,7 @@ class ScanTests(PluginTestCase):
         self.assertEqual(sorted(os.listdir(self.root)), [b".scratch", b"in", b"quarantine", b"signatures"])
 
     def test_the_daemon_is_called_by_its_client(self):
-        """There is no daemon here: a script answers as clamdscan does."""
+        """A script replaces clamdscan, since no daemon is running."""
         tools = self.path(b"bin")
         os.mkdir(tools)
         path = self.write(b"in/a.txt", PLAGUE)

@@ -1,4 +1,4 @@
-"""The rules of rules/, run by Alight together on real files.
+"""Tests of the rules in rules/, run together on real files.
 
 ALIGHT names the program, .build/debug/alight if it isn't set.
 """
@@ -16,7 +16,7 @@ from test_docs import ALIGHT, CHECKOUT
 
 @unittest.skipUnless(os.access(ALIGHT, os.X_OK), f"{ALIGHT} is not built, run `swift build`")
 class RulesDirectoryTests(unittest.TestCase):
-    """All of rules/ at once, as `make demo` runs it."""
+    """All of rules/ in one instance, as in `make demo`."""
 
     def setUp(self):
         directory = tempfile.TemporaryDirectory(prefix="alight-rules-")

@@ -1,4 +1,5 @@
-"""Tests of the plugin `sync`: directories with the real rsync, hosts with it behind an `ssh` that runs the command here."""
+"""Tests of the plugin `sync`: directories with the real rsync, hosts with an `ssh` that runs
+the command on this machine."""
 
 import json
 import os
@@ -13,7 +14,7 @@ import unittest
 
 from support import HOSTILE_NAMES, PLUGINS, SYSTEM_PATH, PluginTestCase, alight_plugin, exact, needs_programs
 
-# Stands in for ssh: notes its arguments, then runs what would be run at the other end, as the login shell there does.
+# Replaces ssh: records its arguments, then runs the remote command as the login shell of the host would.
 SSH = """#!{python}
 import json, os, sys
 with open({log!r}, "a") as log:
@@ -118,7 +119,7 @@ class SyncTests(PluginTestCase):
         os.rename(old, new)
         self.sync(self.event(new, "moved", source=old), delete=True)
         self.assertEqual(self.there(), {b"new": b"x"})
-        self.write(b"in/old", b"another")  # and the old name is taken again, before it is told
+        self.write(b"in/old", b"another")  # and the old name is reused before the event is handled
         os.rename(new, self.path(b"in/newer"))
         self.sync(self.event(self.path(b"in/newer"), "moved", source=new), self.event(old), delete=True)
         self.assertEqual(self.there(), {b"newer": b"x", b"old": b"another"})

@@ -1,4 +1,4 @@
-"""What Alight says to systemd and to its journal, over real sockets; and the units that are shipped.
+"""Tests of the notifications to systemd, of the log format for its journal, and of the shipped units.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_systemd.py -v
 
@@ -29,10 +29,10 @@ class SocketTestCase(unittest.TestCase):
 
     def setUp(self):
         if not os.access(ALIGHT, os.X_OK):
-            reason = f"nothing is tried: {ALIGHT} is not built, run `swift build`"
+            reason = f"nothing is tested: {ALIGHT} is not built, run `swift build`"
             print(reason, file=sys.stderr)
             self.skipTest(reason)
-        # The path of a socket has at most 107 bytes, so the directory's must be short.
+        # The path of a socket has at most 107 bytes, so that of the directory must be short.
         directory = tempfile.TemporaryDirectory(prefix="alight-sd-", dir="/tmp")
         self.addCleanup(directory.cleanup)
         self.root = os.path.realpath(directory.name)
@@ -88,13 +88,13 @@ class SocketTestCase(unittest.TestCase):
 class NotifyTests(SocketTestCase):
 
     def next(self, receiver, word):
-        """Returns the next message with a line that begins so, as a dictionary; the others are passed over."""
+        """Returns the next message that has this variable, as a dictionary; skips others."""
         deadline = time.monotonic() + LIMIT
         while time.monotonic() < deadline:
             lines = dict(line.split("=", 1) for line in receiver.recv(65536).decode().split("\n"))
             if word in lines:
                 return lines
-        raise AssertionError(f"no {word} came")
+        raise AssertionError(f"no {word} was received")
 
     def test_the_life_of_a_service(self):
         receiver = self.bind(self.path("notify"))
@@ -143,7 +143,7 @@ class NotifyTests(SocketTestCase):
         self.assertEqual(program.wait(LIMIT), 0)
 
     def test_a_slow_reader_does_not_block(self):
-        self.bind(self.path("notify"))  # and never reads
+        self.bind(self.path("notify"))  # never reads
         program = self.start({"NOTIFY_SOCKET": self.path("notify"), "WATCHDOG_USEC": "4000"})
         self.wait(lambda: "ready:" in self.output(), "it is not ready")
         for number in range(100):
@@ -153,7 +153,7 @@ class NotifyTests(SocketTestCase):
         program.terminate()
         self.assertEqual(program.wait(LIMIT), 0)
 
-    # The watchdog.
+    # The watchdog
 
     def test_the_watchdog_is_notified_while_events_are_handled(self):
         receiver = self.bind(self.path("notify"))
@@ -176,7 +176,7 @@ class NotifyTests(SocketTestCase):
             return file.read().rpartition(")")[2].split()[0]
 
     def drain(self, receiver):
-        """Takes all that has come."""
+        """Discards all received messages."""
         receiver.settimeout(0)
         with contextlib.suppress(BlockingIOError):
             while True:
@@ -194,7 +194,7 @@ class NotifyTests(SocketTestCase):
 class JournalTests(SocketTestCase):
 
     def stream(self):
-        """The variable by which systemd names its stream: standard error is it when it has this device and inode."""
+        """Returns the variable that declares standard error, by device and inode, a stream of the journal."""
         with open(self.path("err"), "wb"):
             pass
         status = os.stat(self.path("err"))
@@ -206,20 +206,20 @@ class JournalTests(SocketTestCase):
         name = b"new\nline and \xff"
         with open(os.path.join(os.fsencode(self.path("in")), name), "wb"):
             pass
-        self.wait(lambda: "succeeded" in self.output("out"), "the attempt is not told")
+        self.wait(lambda: "succeeded" in self.output("out"), "the attempt is not reported")
         self.assertRegex(self.output("out"), r"^<6>first: created .*/in/new\\nline and .*: succeeded in .*\n$")
 
     def test_failures_have_a_higher_priority(self):
         self.write(
             "rules.yaml", "rules: [{ name: f, path: in/*, settle: 0, action: { exec: [\"false\"] }, retry: false }]\n")
         self.start({}, "--log-format", "journal", "--log-level", "warning")
-        # What weighs less than a warning is not told, so nothing says when it is ready.
+        # Messages below warning are not logged, so the test cannot wait for "ready".
         numbers = iter(range(1000))
         def is_reported():
             with open(self.path("in", str(next(numbers))), "w", encoding="utf-8"):
                 pass
             return self.output("out").startswith("<3>f: created ")
-        self.wait(is_reported, "the failure is not told")
+        self.wait(is_reported, "the failure is not reported")
 
     def test_another_stream_has_no_priorities(self):
         self.start({"JOURNAL_STREAM": "1:1"})
@@ -232,7 +232,7 @@ class JournalTests(SocketTestCase):
         self.assertNotIn("<5>", self.output())
 
 
-@unittest.skipUnless(shutil.which("systemd-analyze", path=SYSTEM_PATH), "there is no systemd-analyze: apt install systemd")
+@unittest.skipUnless(shutil.which("systemd-analyze", path=SYSTEM_PATH), "systemd-analyze is missing: apt install systemd")
 class UnitTests(unittest.TestCase):
 
     UNITS = ["alight.service", "alight@.service", "user/alight.service"]
@@ -250,7 +250,7 @@ class UnitTests(unittest.TestCase):
         version = int(re.search(r"systemd (\d+)", self.analyze("--version").stdout)[1])
         for name in self.UNITS:
             with self.subTest(name), tempfile.TemporaryDirectory() as directory:
-                # The program need not be installed here.
+                # The program may not be installed.
                 with open(os.path.join(UNITS, name), encoding="utf-8") as file:
                     text = file.read().replace("/usr/bin/alight ", "/bin/true ")
                 unit = os.path.join(directory, os.path.basename(name).replace("@.", "@photos."))
@@ -260,7 +260,7 @@ class UnitTests(unittest.TestCase):
                 done = self.analyze(*words, "verify", "--man=no", unit)
                 lines = [
                     line for line in (done.stdout + done.stderr).splitlines()
-                    # Of 253 and later.
+                    # Supported since systemd 253.
                     if not (version < 253 and "notify-reload" in line) and os.path.basename(unit) in line]
                 self.assertEqual(lines, [])
 
