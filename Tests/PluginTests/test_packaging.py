@@ -98,7 +98,8 @@ class ManualTests(PackagingTestCase):
     def test_man_prints_no_warnings(self):
         for page in self.pages:
             with self.subTest(page):
-                done = self.call("man", "--warnings", "--local-file", page, cwd=self.directory, variables={"MANWIDTH": "80"})
+                done = self.call(
+                    "man", "--warnings", "--local-file", page, cwd=self.directory, variables={"MANWIDTH": "80"})
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     @needs("lexgrog")
@@ -475,8 +476,9 @@ class DemoTests(PackagingTestCase):
     """Tests of `make demo`: its build, its output, and its cleanup."""
 
     # The default paths of root do not depend on HOME: here they are empty, and must still be empty at the end.
-    ON_EMPTY_DIRECTORIES = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /var/lib && mount -t tmpfs none /run || exit 99\n"
-                       '"$@"; status=$?; ls -A /var/lib /run >&2; exit $status', "sh"]
+    ON_EMPTY_DIRECTORIES = [
+        "unshare", "--mount", "sh", "-c", "mount -t tmpfs none /var/lib && mount -t tmpfs none /run || exit 99\n"
+        '"$@"; status=$?; ls -A /var/lib /run >&2; exit $status', "sh"]
 
     def build(self, script):
         """Builds with a replacement for swift; returns the output and the calls."""
@@ -536,11 +538,14 @@ class DemoTests(PackagingTestCase):
             has_namespace = os.geteuid() == 0 and subprocess.run(
                 [*self.ON_EMPTY_DIRECTORIES, "true"], capture_output=True, timeout=60).returncode == 0
             demo = subprocess.run(
-                [*(self.ON_EMPTY_DIRECTORIES if has_namespace else []), os.path.join(CHECKOUT, "packaging/demo"), ALIGHT],
+                [*(self.ON_EMPTY_DIRECTORIES if has_namespace else []),
+                 os.path.join(CHECKOUT, "packaging/demo"), ALIGHT],
                 cwd=self.root, env=variables, capture_output=True, text=True, timeout=120)
-            self.assertEqual((demo.returncode, demo.stderr), (0, "/run:\n\n/var/lib:\n" if has_namespace else ""), demo.stdout)
+            errors = "/run:\n\n/var/lib:\n" if has_namespace else ""
+            self.assertEqual((demo.returncode, demo.stderr), (0, errors), demo.stdout)
             self.assertEqual(self.listing(*directories), before)
-            status = subprocess.run([ALIGHT, "status", "--json"], env=variables, capture_output=True, text=True, timeout=60)
+            status = subprocess.run(
+                [ALIGHT, "status", "--json"], env=variables, capture_output=True, text=True, timeout=60)
             self.assertEqual(json.loads(status.stdout)["counts"]["attempts"], 0)
         finally:
             instance.send_signal(signal.SIGTERM)

@@ -1,5 +1,4 @@
-"""Runs each recipe of README.md and docs/, and each rule that `alight new` writes, on real files, and compares the files
-afterwards with the expected ones.
+"""Runs each recipe of README.md and docs/, and each rule that `alight new` writes, on real files, and checks the results.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_recipes.py -v
 
@@ -168,7 +167,8 @@ class Recipe:
     - replace: pairs of strings to replace in the rules
     """
 
-    def __init__(self, files, created=None, *, removed=(), status=0, output=(), sent=(), shown=(), check=None, replace=()):
+    def __init__(
+            self, files, created=None, *, removed=(), status=0, output=(), sent=(), shown=(), check=None, replace=()):
         self.files, self.created, self.removed, self.status = files, created or {}, set(removed), status
         self.output, self.sent, self.shown, self.check, self.replace = output, sent, shown, check, replace
 
@@ -205,7 +205,8 @@ TABLE = {
     ("README.md", "unpack"): Recipe(
         {"Downloads/a.zip": ZIP, "Downloads/b.tar.gz": TAR},
         {"Downloads/a/hello.txt": b"hello", "Downloads/b/sub/hello.txt": b"hello",
-         **trashed("Downloads/a.zip"), **trashed("Downloads/b.tar.gz")}, removed=["Downloads/a.zip", "Downloads/b.tar.gz"]),
+         **trashed("Downloads/a.zip"), **trashed("Downloads/b.tar.gz")},
+        removed=["Downloads/a.zip", "Downloads/b.tar.gz"]),
     ("README.md", "search"): Recipe(
         {"Documents/a.md": b"the lighthouse", "Documents/old/b.txt": b"a lighthouse"},
         {".local/share/alight/reindex.db": index("lighthouse", 2)}),
@@ -238,7 +239,8 @@ TABLE = {
         replace=[("/var/lib/clamav/", "~/signatures/")]),
 
     ("docs/handlers.md", "where-the-name-says"): Recipe(
-        {"in/acme_7.pdf": b"7", "in/plain.pdf": b"p"}, {"srv/clients/acme/inbox/acme_7.pdf": b"7"}, removed=["in/acme_7.pdf"]),
+        {"in/acme_7.pdf": b"7", "in/plain.pdf": b"p"}, {"srv/clients/acme/inbox/acme_7.pdf": b"7"},
+        removed=["in/acme_7.pdf"]),
     ("docs/handlers.md", "keep-each-version"): Recipe(
         {"drafts/a.md": b"a", "drafts/x/b.md": b"b"},
         {"versions/a.md-20260304-050607": b"a", "versions/x/b.md-20260304-050607": b"b"}),
@@ -262,7 +264,8 @@ TABLE = {
         {"site/a.html": b"a", "site/x/b.png": b"b"}, check=readable),
     ("docs/handlers.md", "pack-projects"): Recipe(
         {"projects/one/a.txt": b"a", "projects/two/x/b.bin": b"b"},
-        {"packed/one.tar.zst": contains("one", "one/a.txt"), "packed/two.tar.zst": contains("two", "two/x", "two/x/b.bin")}),
+        {"packed/one.tar.zst": contains("one", "one/a.txt"),
+         "packed/two.tar.zst": contains("two", "two/x", "two/x/b.bin")}),
     ("docs/handlers.md", "pack-logs"): Recipe(
         {"logs/a.log": b"a", "logs/b c.log": b"b"}, {"packed/logs-*.tar.gz": contains("a.log", "b c.log")}),
     ("docs/handlers.md", "deliveries"): Recipe(
@@ -363,7 +366,8 @@ NEW = {
         {"inbox/a.txt": b"the lighthouse", "inbox/b c.md": b"lighthouse"},
         {".local/share/alight/reindex.db": index("lighthouse", 2)}),
     "rename": Recipe(
-        INBOX, {"inbox/a-2026-03-04.txt": Input("inbox/a.txt"), "inbox/b c-2026-03-04.png": Input("inbox/b c.png")}, removed=REMOVED),
+        INBOX, {"inbox/a-2026-03-04.txt": Input("inbox/a.txt"), "inbox/b c-2026-03-04.png": Input("inbox/b c.png")},
+        removed=REMOVED),
     "scan": Recipe(
         {**INBOX, "inbox/infected.bin": b"alight-plague",
          "signatures/test.ndb": b"Test.Plague:0:*:" + b"alight-plague".hex().encode() + b"\n"},
@@ -388,7 +392,7 @@ class RunTestCase(unittest.TestCase):
     """Runs rules in a temporary home directory, and compares the results."""
 
     def run_all(self, table, rules):
-        """Runs the recipes of a table that have rules; `rules` are strings, or functions of the home that return one."""
+        """Runs the recipes that have rules; `rules` are strings, or functions of the home that return one."""
         # The runs mostly wait.
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             runs = {key: pool.submit(self.run_recipe, table[key], text) for key, text in rules.items() if key in table}

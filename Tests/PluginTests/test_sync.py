@@ -251,7 +251,8 @@ class SyncTests(PluginTestCase):
                 ("Host key verification failed.", "failed"),
                 ("ssh: Could not resolve hostname nas.local: Name or service not known", "failed")):
             with self.subTest(message):
-                response = self.sync(self.event(path), path=self.install_ssh(message + "\n"), host="nas.local", folder="x")
+                response = self.sync(
+                    self.event(path), path=self.install_ssh(message + "\n"), host="nas.local", folder="x")
                 self.assertEqual((response["outcome"], response["code"]), (outcome, "ssh"), response)
                 self.assertIn(message[:40], response["message"])
 
