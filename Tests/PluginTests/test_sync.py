@@ -1,5 +1,4 @@
-"""Tests of the plugin `sync`: directories with the real rsync, hosts with an `ssh` that runs
-the command on this machine."""
+"""Tests of the plugin `sync`, with the real rsync, and with an `ssh` that runs commands on this machine."""
 
 import json
 import os
