@@ -1,4 +1,4 @@
-"""Other programs that run an action when a file arrives, each set up as its manual says, for the highest speed."""
+"""Other programs that run an action when a file arrives, each configured as its manual recommends for speed."""
 
 import json
 import os

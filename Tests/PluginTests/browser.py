@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by the DevTools protocol over a pair of pipes; the standard library is enough."""
+"""A headless Chromium, controlled by the DevTools protocol over two pipes, with the standard library only."""
 
 import base64
 import itertools
@@ -18,19 +18,19 @@ class BrowserError(Exception):
 
 
 class Browser:
-    """One process, with as many pages as are opened; `close` ends it and removes what it kept."""
+    """A browser process with any number of pages; `close` stops it and removes its files."""
 
     def __init__(self):
         if not PROGRAM:
             raise BrowserError("there is no Chromium: apt-get install chromium-headless-shell")
-        self.folder = tempfile.TemporaryDirectory(prefix="alight-browser-")
+        self.directory = tempfile.TemporaryDirectory(prefix="alight-browser-")
         to_browser, self.orders = os.pipe()
         self.replies, from_browser = os.pipe()
         arguments = [
-            PROGRAM, "--headless", "--remote-debugging-pipe", f"--user-data-dir={self.folder.name}", "--disable-gpu",
+            PROGRAM, "--headless", "--remote-debugging-pipe", f"--user-data-dir={self.directory.name}", "--disable-gpu",
             "--disable-background-networking", "--disable-component-update", "--no-first-run", "--hide-scrollbars",
             "--force-color-profile=srgb", "--font-render-hinting=none", "about:blank"]
-        # As root, as in a container, Chromium's own sandbox does not start.
+        # The sandbox of Chromium does not start as root, as in a container.
         if os.getuid() == 0:
             arguments.insert(1, "--no-sandbox")
 
@@ -66,29 +66,29 @@ class Browser:
         while True:
             message = self.receive(end)
             if message is None:
-                raise BrowserError(f"'{method}' is not answered within {seconds} s: {self.said()}")
+                raise BrowserError(f"'{method}' has no response within {seconds} s: {self.error_output()}")
             if message.get("id") == number:
                 if "error" in message:
                     raise BrowserError(f"'{method}': {message['error']}")
                 return message["result"]
 
     def receive(self, end):
-        """The next message; an event goes to its page. None when there is none before `end`."""
+        """Returns the next message, and passes an event to its page; None if no message arrives before `end`."""
         while b"\0" not in self.unread:
             if not select.select([self.replies], [], [], max(0, end - time.monotonic()))[0]:
                 return None
             data = os.read(self.replies, 1 << 20)
             if not data:
-                raise BrowserError(f"Chromium has ended: {self.said()}")
+                raise BrowserError(f"Chromium exited: {self.error_output()}")
             self.unread += data
         text, self.unread = self.unread.split(b"\0", 1)
         message = json.loads(text)
         if page := self.pages.get(message.get("sessionId")):
             if "method" in message:
-                page.take(message["method"], message["params"])
+                page.handle(message["method"], message["params"])
         return message
 
-    def said(self):
+    def error_output(self):
         self.errors.seek(0)
         return self.errors.read().decode(errors="replace")[-2000:]
 
@@ -101,17 +101,17 @@ class Browser:
         os.close(self.orders)
         os.close(self.replies)
         self.errors.close()
-        self.folder.cleanup()
+        self.directory.cleanup()
 
 
 class Page:
     def __init__(self, browser, session):
         self.browser, self.session = browser, session
         self.complaints = []  # errors of the console, exceptions, violations of the policy
-        self.requests = []  # addresses
+        self.requests = []  # URLs
         self.loads = 0
 
-    def take(self, method, event):
+    def handle(self, method, event):
         if method == "Runtime.exceptionThrown":
             details = event["exceptionDetails"]
             self.complaints.append(details.get("exception", {}).get("description") or details["text"])
@@ -140,7 +140,7 @@ class Page:
                 raise BrowserError(f"'{address}' is not loaded within {seconds} s")
 
     def evaluate(self, expression):
-        """The value of a JavaScript expression; a promise is waited for."""
+        """Returns the value of a JavaScript expression; waits for promises."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise BrowserError(f"{expression}: {result['exceptionDetails']}")
@@ -162,7 +162,7 @@ class Page:
                       **({"text": text} if text and kind == "keyDown" else {}))
 
     def click(self, selector):
-        """Presses the mouse's button on an element, as a person does: what covers it gets the click."""
+        """Clicks at the position of an element, so that an element covering it receives the click."""
         self.evaluate(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
         x, y = self.evaluate(
             f"(() => {{ const box = document.querySelector({json.dumps(selector)}).getBoundingClientRect();"
@@ -170,7 +170,7 @@ class Page:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
-    def look(self, width, height, scheme="light", scale=1, motion="no-preference"):
+    def set_viewport(self, width, height, scheme="light", scale=1, motion="no-preference"):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale,
                   mobile=width < 600)
         self.call("Emulation.setEmulatedMedia", features=[

@@ -1,4 +1,4 @@
-"""What the tests of plugins share: requests as the protocol says them, names that do harm, real files."""
+"""Helpers shared by the tests of plugins: requests of the protocol, hostile names, real files."""
 
 import base64
 import importlib.machinery
@@ -16,7 +16,7 @@ PLUGINS = os.path.join(HERE, "..", "..", "plugins")
 THUMBNAIL = os.path.realpath(os.path.join(PLUGINS, "thumbnail", "thumbnail"))
 REINDEX = os.path.realpath(os.path.join(PLUGINS, "reindex", "reindex"))
 NAMES = sorted(name for name in os.listdir(PLUGINS) if os.path.exists(os.path.join(PLUGINS, name, "plugin.yaml")))
-# One in Swift is there when it is built.
+# Those in Swift exist only after a build.
 EXECUTABLES = [
     path for name in NAMES if os.path.exists(path := os.path.realpath(os.path.join(PLUGINS, name, name)))]
 # `digest` is written in Swift.
@@ -46,7 +46,7 @@ HOSTILE_NAMES = [
 
 
 def load(path):
-    """Imports a program that has no .py in its name."""
+    """Imports a program whose name has no .py suffix."""
     loader = importlib.machinery.SourceFileLoader(os.path.basename(path).replace("-", "_"), path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
@@ -62,19 +62,19 @@ import alight_plugin  # noqa: E402
 
 
 def missing_programs(name):
-    """Says which programs the plugin requires and this machine lacks."""
+    """Returns the required programs of the plugin that are not installed."""
     needs = alight_plugin.read_description(os.path.join(PLUGINS, name, "plugin.yaml")).get("requires", [])
     return ", ".join(need for need in needs if not shutil.which(need.split()[0], path=SYSTEM_PATH))
 
 
 def needs_programs(name):
-    """Leaves a class of tests out where the plugin's programs are missing, and says so."""
+    """Skips a class of tests, with a message, if programs of the plugin are missing."""
     lacking = missing_programs(name)
     return unittest.skipIf(lacking, f"'{name}' needs {lacking}; make plugins-deps installs it")
 
 
 def path_members(path, key="path"):
-    """Says a path as the protocol does: readable, and exact if that isn't the same."""
+    """Returns the members for a path in the protocol: as a string, and in Base64 if the string is not exact."""
     members = {key: path.decode(errors="replace")}
     try:
         path.decode()
@@ -84,7 +84,7 @@ def path_members(path, key="path"):
 
 
 def exact(value):
-    """Reads a path in a response: a string, or {"base64": …}."""
+    """Returns the bytes of a path in a response: a string, or {"base64": …}."""
     return value.encode() if isinstance(value, str) else base64.b64decode(value["base64"])
 
 
@@ -99,9 +99,9 @@ class PluginTestCase(unittest.TestCase):
     plugin = None
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="alight-plugins-")
-        self.addCleanup(folder.cleanup)
-        self.root = os.fsencode(os.path.realpath(folder.name))
+        directory = tempfile.TemporaryDirectory(prefix="alight-plugins-")
+        self.addCleanup(directory.cleanup)
+        self.root = os.fsencode(os.path.realpath(directory.name))
         self.scratch = os.path.join(self.root, b".scratch")
         os.mkdir(self.scratch, 0o700)
 
@@ -154,15 +154,15 @@ class PluginTestCase(unittest.TestCase):
 
     def all_files(self):
         found = []
-        for folder, _, names in os.walk(self.root):
-            found += [os.path.relpath(os.path.join(folder, name), self.root) for name in names]
+        for directory, _, names in os.walk(self.root):
+            found += [os.path.relpath(os.path.join(directory, name), self.root) for name in names]
         return sorted(found)
 
 
 
 
 def pdf(*pages):
-    """Makes a PDF: a page is a line of text, or (JPEG, width, height), or None for an empty one."""
+    """Returns a PDF. A page is a line of text, (JPEG, width, height), or None for an empty page."""
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", None, b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     kids = []
 
@@ -186,10 +186,10 @@ def pdf(*pages):
         kids.append(add(b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 %d %d] /Resources << %s >> /Contents %d 0 R >>"
                         % (*size, resources, body)))
     objects[1] = b"<< /Type /Pages /Count %d /Kids [%s] >>" % (len(kids), b" ".join(b"%d 0 R" % kid for kid in kids))
-    data, places = b"%PDF-1.5\n", []
+    data, offsets = b"%PDF-1.5\n", []
     for number, body in enumerate(objects, 1):
-        places.append(len(data))
+        offsets.append(len(data))
         data += b"%d 0 obj\n%s\nendobj\n" % (number, body)
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     return data + b"xref\n0 %d\n0000000000 65535 f \n%strailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (
         len(objects) + 1, table, len(objects) + 1, len(data))

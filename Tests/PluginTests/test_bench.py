@@ -1,4 +1,4 @@
-"""The benchmarks: counts, medians, ratios, budgets, tables, turns, what the action wrote, and what a tree of processes is.
+"""Tests of the benchmarks: figures, tables, rounds, the records of actions, and trees of processes.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_bench.py -v
 """
@@ -27,38 +27,38 @@ class FiguresTest(unittest.TestCase):
         counts = figures.tally(["a", "b", "b", "x"], ["a", "b", "c"])
         self.assertEqual(counts, dict(files=3, once=1, lost=1, twice=1, actions=3, strays=1))
 
-    def test_covered_is_from_the_first_probe_after_which_none_was_missed(self):
+    def test_coverage_starts_at_the_first_probe_after_which_none_was_missed(self):
         probes = dict(d=40, a=10, c=30, b=20)
         self.assertEqual(figures.covered_since(probes, {"a", "c", "d"}), 30)
         self.assertEqual(figures.covered_since(probes, set(probes)), 10)
         self.assertIsNone(figures.covered_since(probes, {"a", "b", "c"}))
         self.assertIsNone(figures.covered_since({}, set()))
 
-    def test_an_exponent_is_that_of_the_power_law_through_the_points(self):
+    def test_an_exponent_is_the_slope_of_the_power_law_fit(self):
         self.assertAlmostEqual(figures.exponent([(10, 5), (100, 50), (1000, 500)]), 1)
         self.assertAlmostEqual(figures.exponent([(10, 3), (100, 300)]), 2)
 
-    def test_a_median_leaves_out_what_is_not_there(self):
+    def test_a_median_ignores_missing_values(self):
         self.assertEqual(figures.median([3, None, 1, 2]), 2)
         self.assertIsNone(figures.median([None]))
 
-    def test_a_ratio_is_of_the_same_repetition(self):
+    def test_a_ratio_compares_runs_of_the_same_repetition(self):
         runs = {0: dict(rate=10), 1: dict(rate=40), 2: dict(rate=90)}
         references = {0: dict(rate=10), 1: dict(rate=20), 2: dict(rate=30)}
-        # 1, 2 and 3; that of the medians would be 2 as well, that of the first and the last not.
+        # The ratios are 1, 2 and 3.
         self.assertEqual(figures.ratio(runs, references, "rate"), 2)
         self.assertEqual(figures.ratio({2: runs[2]}, references, "rate"), 3)
         self.assertEqual(figures.ratio({0: runs[0], 7: runs[2]}, references, "rate"), 1)
         self.assertIsNone(figures.ratio(runs, {}, "rate"))
         self.assertIsNone(figures.ratio({0: dict(rate=None)}, references, "rate"))
 
-    def test_a_summary_has_medians_and_ratios_and_forgives_no_loss(self):
+    def test_a_summary_has_medians_ratios_and_the_highest_loss(self):
         runs = {0: dict(rate=10, lost=0), 1: dict(rate=30, lost=2), 2: dict(rate=20, lost=0)}
         summary = figures.summary(runs, {0: dict(rate=5), 1: dict(rate=5), 2: dict(rate=5)}, ["rate"])
         self.assertEqual(summary, dict(rate=20, lost=2, rate_ratio=4, runs=3))
         self.assertEqual(figures.summary({}, {}), dict(runs=0))
 
-    def test_a_budget_is_kept_missed_or_not_measured(self):
+    def test_a_budget_is_met_missed_or_not_measured(self):
         fast, small = figures.Budget("rate", "rate ≥ 2", least=2), figures.Budget("peak", "peak ≤ 60", most=60)
         self.assertTrue(fast.is_kept(dict(rate=2)))
         self.assertFalse(fast.is_kept(dict(rate=1.99)))
@@ -70,7 +70,7 @@ class FiguresTest(unittest.TestCase):
 
 
 class TablesTest(unittest.TestCase):
-    def test_figures_have_three_digits_that_count(self):
+    def test_figures_have_three_significant_digits(self):
         shown = [tables.shown(value) for value in (None, True, "x", 0, 12345, 123.6, 12.345, 1.2345, -1234.5)]
         self.assertEqual(shown, ["–", "yes", "x", "0", "12,345", "124", "12.3", "1.23", "-1,234"])
 
@@ -86,7 +86,7 @@ class TablesTest(unittest.TestCase):
 
 
 class RecordsTest(unittest.TestCase):
-    def test_actions_are_read_without_probes_and_without_a_torn_record(self):
+    def test_parse_skips_probes_and_incomplete_records(self):
         data = b"".join(
             records.RECORD.pack(time, size, 4711, len(name), name)
             for time, size, name in ((10, 1000, b"file000001"), (11, 5, b"probe"), (12, -1, b"file000002")))
@@ -109,21 +109,21 @@ class RoundsTest(unittest.TestCase):
         self.assertEqual(runs["B"], {0: dict(rate=0), 1: dict(rate=1), 2: dict(rate=2)})
         self.assertEqual((runs["C"], out), ({0: dict(rate=0)}, {}))
 
-    def test_what_fails_or_takes_too_long_is_not_run_again(self):
+    def test_a_system_that_fails_or_takes_too_long_is_not_run_again(self):
         order = []
 
         def measure(kind, _repetition):
             order.append(kind)
             if kind == "F":
-                raise processes.Failure("it has ended")
+                raise processes.Failure("it exited")
             return dict(rate=1, stopped="stopped after 6 s" if kind == "S" else None)
 
         runs, out = rounds.take_turns("FSA", 2, set(), measure)
         self.assertEqual("".join(order), "FSAA")
-        self.assertEqual(out, dict(F="it has ended", S="stopped after 6 s"))
+        self.assertEqual(out, dict(F="it exited", S="stopped after 6 s"))
         self.assertEqual((runs["F"], runs["S"]), ({}, {0: dict(rate=1)}))
 
-    def test_a_row_has_ratios_budgets_and_a_verdict_for_alight_alone(self):
+    def test_only_the_row_of_alight_has_budgets_and_a_verdict(self):
         class Other:
             name, is_alight = "other", False
 
@@ -146,7 +146,7 @@ class RoundsTest(unittest.TestCase):
 
 
 class TreeTest(unittest.TestCase):
-    """With what /proc says alone, as without the right to make a cgroup."""
+    """Uses only /proc, as without the permission to create a cgroup."""
 
     def setUp(self):
         base, processes.group_base = processes.group_base, lambda: None
@@ -160,8 +160,8 @@ class TreeTest(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, self.tree.processes())
             time.sleep(0.01)
 
-    def test_descendants_belong_to_it_and_end_with_it(self):
-        # The second sleep has lost its parent.
+    def test_descendants_belong_to_the_tree_and_are_killed_with_it(self):
+        # The second sleep is an orphan.
         root = self.tree.start(["bash", "-c", "sleep 600 & (sleep 600 &) ; wait"])
         self.wait_for(3)
         self.assertIn(root.pid, self.tree.processes())
@@ -171,12 +171,12 @@ class TreeTest(unittest.TestCase):
         self.assertEqual((self.tree.processes(), self.tree.is_alive()), ([], False))
 
     @unittest.skipIf(processes.KCMP is None, "not for this processor")
-    def test_memory_that_two_processes_share_counts_once(self):
+    def test_shared_memory_counts_once(self):
         launcher = os.path.join(os.path.dirname(test_api.ALIGHT), "alight-launch")
         started = "import socket, subprocess, sys\nours, theirs = socket.socketpair()\n" \
                   "subprocess.run([sys.argv[1]], stdin=theirs)"
         root = self.tree.start(["python3", "-Sc", started, launcher])
-        # It has a child that waits for a plan.
+        # The launcher has a child that waits for a plan.
         self.wait_for(3)
         memory = {process: processes.status_field(process, "VmRSS") for process in self.tree.processes()}
         self.assertGreater(memory.pop(root.pid), 0)
@@ -186,7 +186,7 @@ class TreeTest(unittest.TestCase):
         whole = processes.status_field(root.pid, "VmRSS") + memory[one]
         self.assertAlmostEqual(self.tree.memory("VmRSS") / 1024, whole, delta=400)
 
-    def test_the_time_of_processes_that_have_ended_counts(self):
+    def test_the_processor_time_includes_exited_processes(self):
         self.tree.start(["bash", "-c", "for n in {1..300000}; do :; done & wait; echo; exec sleep 600"],
                         stdout=subprocess.PIPE)
         with self.tree.roots[0].stdout as output:
@@ -203,7 +203,7 @@ class SoakingTest(unittest.TestCase):
         self.assertEqual(values["process_threads"], 12)
         self.assertEqual(values["alight_queue_jobs"], 4)
 
-    def test_a_slope_is_that_of_the_line_through_the_points(self):
+    def test_a_slope_is_that_of_the_least_squares_line(self):
         self.assertAlmostEqual(soaking.slope([(0, 5), (10, 25), (20, 45)]), 2)
         self.assertAlmostEqual(soaking.slope([(0, 5), (1, 9), (2, 5)]), 0)
         self.assertEqual(soaking.slope([(3, 5)]), 0)

@@ -1,4 +1,4 @@
-"""How `alight check` tells people and programs what is wrong.
+"""Tests of the output of `alight check` on terminals and as JSON.
 
 ALIGHT names the program, .build/debug/alight if it isn't set.
 """
@@ -24,9 +24,9 @@ RULES = """rules:
 class CheckTests(unittest.TestCase):
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="alight-check-")
-        self.addCleanup(folder.cleanup)
-        self.root = folder.name
+        directory = tempfile.TemporaryDirectory(prefix="alight-check-")
+        self.addCleanup(directory.cleanup)
+        self.root = directory.name
         with open(os.path.join(self.root, "rules.yaml"), "w", encoding="utf-8") as file:
             file.write(RULES)
 
@@ -36,7 +36,7 @@ class CheckTests(unittest.TestCase):
             env={"PATH": "/usr/bin:/bin", "HOME": self.root, "TERM": "xterm", **variables})
 
     def on_terminal(self, **variables):
-        """What is written to standard error when that is a terminal."""
+        """Returns the standard error output on a terminal."""
         master, slave = pty.openpty()
         try:
             process = subprocess.Popen(
@@ -49,7 +49,7 @@ class CheckTests(unittest.TestCase):
             while True:
                 try:
                     part = reader.read(4096)
-                except OSError:  # What Linux says when the last writer has gone.
+                except OSError:  # EIO: the last writer has closed the terminal.
                     break
                 if not part:
                     break
@@ -60,7 +60,7 @@ class CheckTests(unittest.TestCase):
     def in_pipe(self, *arguments, **variables):
         return subprocess.run(**self.check(*arguments, **variables), capture_output=True, text=True, timeout=60)
 
-    def test_a_terminal_has_colours_and_a_pipe_has_none(self):
+    def test_only_a_terminal_receives_colours(self):
         plain = self.in_pipe("rules.yaml").stderr
         self.assertNotIn("\x1b", plain)
         colored = self.on_terminal()
@@ -76,7 +76,7 @@ class CheckTests(unittest.TestCase):
         self.assertNotIn("\x1b", self.on_terminal(TERM="dumb"))
         self.assertIn("\x1b", self.on_terminal(NO_COLOR=""))
 
-    def test_json_is_one_object_a_line(self):
+    def test_json_has_one_object_per_line(self):
         done = self.in_pipe("--format", "json", "rules.yaml", "none.yaml")
         self.assertEqual((done.returncode, done.stderr), (3, ""))
         self.assertEqual([json.loads(line) for line in done.stdout.splitlines()], [
@@ -86,7 +86,7 @@ class CheckTests(unittest.TestCase):
              "help": "give rules files, or directories that contain them"},
         ])
 
-    def test_json_of_rules_that_are_right(self):
+    def test_json_of_valid_rules(self):
         with open(os.path.join(self.root, "rules.yaml"), "w", encoding="utf-8") as file:
             file.write("rules:\n  - { path: in/*.tmp, action: log }\n")
         done = self.in_pipe("--format", "json", "rules.yaml")

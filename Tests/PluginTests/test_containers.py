@@ -1,4 +1,4 @@
-"""Programs start where the kernel or who guards it refuses some of the ways to make a process.
+"""Tests that programs start where a seccomp filter refuses some of the system calls for it.
 
 ALIGHT names the program, .build/debug/alight if it isn't set.
 """
@@ -21,7 +21,7 @@ NUMBERS = {
 CLONE_FILES = 0x400
 RULES = """\
 rules:
-  - name: told
+  - name: copied
     path: "%s/hot/*"
     existing: process
     settle: 0
@@ -30,16 +30,16 @@ rules:
 
 
 def refuse(calls):
-    """Has the kernel refuse system calls, as containers do (seccomp(2)); for `preexec_fn`.
+    """Returns a `preexec_fn` that makes the kernel refuse system calls, as in containers (seccomp(2)).
 
-    Of clone(2) only the call whose child has the same descriptors, and is no thread of the same process.
+    Of clone(2) it refuses only calls with CLONE_FILES and without CLONE_THREAD.
     """
     load, equal, has_bits, give = 0x20, 0x15, 0x45, 0x06
     program = [(load, 0, 0, 0)]
     refused, thread = 0x00050000 | 1, 0x00010000
     for name in calls:
         if name == "clone":
-            # The first argument holds the flags.
+            # The first argument contains the flags.
             program += [
                 (equal, 0, 6, NUMBERS[name]), (load, 0, 0, 16), (has_bits, 0, 3, CLONE_FILES), (has_bits, 2, 0, thread),
                 (give, 0, 0, refused), (give, 0, 0, refused), (load, 0, 0, 0)]
@@ -61,9 +61,9 @@ def refuse(calls):
     return install
 
 
-@unittest.skipIf(NUMBERS is None, "not for this processor")
+@unittest.skipIf(NUMBERS is None, "not available for this processor")
 class ContainerTests(unittest.TestCase):
-    def play(self, calls):
+    def run_rules(self, calls):
         with tempfile.TemporaryDirectory(prefix="alight-container-") as root:
             for name in ("hot", "out"):
                 os.mkdir(os.path.join(root, name))
@@ -73,20 +73,20 @@ class ContainerTests(unittest.TestCase):
             for number in range(5):
                 with open(os.path.join(root, "hot", f"f{number}"), "w", encoding="utf-8") as file:
                     file.write("text")
-            ended = subprocess.run(
+            done = subprocess.run(
                 [ALIGHT, "run", "--once", "--journal", os.path.join(root, "journal.db"), rules],
                 preexec_fn=refuse(calls), capture_output=True, text=True, timeout=60, check=False)
-            self.assertEqual((ended.returncode, sorted(os.listdir(os.path.join(root, "out")))),
-                             (0, ["f0", "f1", "f2", "f3", "f4"]), ended.stdout + ended.stderr)
+            self.assertEqual((done.returncode, sorted(os.listdir(os.path.join(root, "out")))),
+                             (0, ["f0", "f1", "f2", "f3", "f4"]), done.stdout + done.stderr)
 
     def test_without_unshare(self):
-        self.play(["unshare"])
+        self.run_rules(["unshare"])
 
-    def test_without_any_way_to_part_descriptors(self):
-        self.play(["unshare", "close_range"])
+    def test_without_unshare_and_close_range(self):
+        self.run_rules(["unshare", "close_range"])
 
-    def test_without_a_child_that_shares_descriptors(self):
-        self.play(["clone"])
+    def test_without_clone_files(self):
+        self.run_rules(["clone"])
 
 
 if __name__ == "__main__":

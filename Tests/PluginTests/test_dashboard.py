@@ -1,4 +1,4 @@
-"""The dashboard in a browser, over a running Alight: what it shows, what its buttons do, and what it must not do."""
+"""Tests of the dashboard of a running instance in a browser: contents, buttons, security, accessibility."""
 
 import http.client
 import json
@@ -16,7 +16,7 @@ TOP = os.path.realpath(os.path.join(HERE, "..", ".."))
 PROGRAMS = [os.environ.get("ALIGHT", ""), os.path.join(TOP, ".build/debug/alight"), os.path.join(TOP, ".build/release/alight")]
 ALIGHT = next((path for path in PROGRAMS if path and os.path.exists(path)), None)
 
-# Works once the file FIXED is there, so that a retry has another end than the first attempt.
+# Succeeds once the file FIXED exists, so that a retry has a different result than the first attempt.
 RULES = """
 rules:
   - name: check
@@ -48,22 +48,22 @@ def free_port():
 class DashboardTests(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="alight-dashboard-")
-        cls.addClassCleanup(folder.cleanup)
-        cls.root = os.fsencode(os.path.realpath(folder.name))
+        directory = tempfile.TemporaryDirectory(prefix="alight-dashboard-")
+        cls.addClassCleanup(directory.cleanup)
+        cls.root = os.fsencode(os.path.realpath(directory.name))
         os.mkdir(os.path.join(cls.root, b"in"))
         with open(os.path.join(cls.root, b"rules.yaml"), "w") as file:
-            file.write(RULES.replace("FIXED", os.path.join(os.path.realpath(folder.name), "fixed")))
+            file.write(RULES.replace("FIXED", os.path.join(os.path.realpath(directory.name), "fixed")))
         cls.port = free_port()
         cls.address = f"http://127.0.0.1:{cls.port}"
         environment = {
-            "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.name, "XDG_RUNTIME_DIR": folder.name,
-            "RUNTIME_DIRECTORY": folder.name + "/run", "TZ": "UTC"}
+            "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": directory.name, "XDG_RUNTIME_DIR": directory.name,
+            "RUNTIME_DIRECTORY": directory.name + "/run", "TZ": "UTC"}
         cls.log = tempfile.TemporaryFile()
         cls.addClassCleanup(cls.log.close)
         cls.alight = subprocess.Popen(
             [ALIGHT, "run", "rules.yaml", "--journal", "journal.db", "--listen", f"127.0.0.1:{cls.port}",
-             "--control", os.path.join(folder.name, "control.sock")],
+             "--control", os.path.join(directory.name, "control.sock")],
             cwd=cls.root, env=environment, stdin=subprocess.DEVNULL, stdout=cls.log, stderr=cls.log)
         cls.addClassCleanup(cls.stop)
         end = time.monotonic() + 30
@@ -74,7 +74,7 @@ class DashboardTests(unittest.TestCase):
             except OSError:
                 pass
             if time.monotonic() > end or cls.alight.poll() is not None:
-                raise AssertionError(f"alight does not answer: {cls.said()}")
+                raise AssertionError(f"alight does not answer: {cls.log_text()}")
             time.sleep(0.05)
         cls.browser = Browser()
         cls.addClassCleanup(cls.browser.close)
@@ -89,7 +89,7 @@ class DashboardTests(unittest.TestCase):
             cls.alight.wait()
 
     @classmethod
-    def said(cls):
+    def log_text(cls):
         cls.log.seek(0)
         return cls.log.read().decode(errors="replace")
 
@@ -97,10 +97,10 @@ class DashboardTests(unittest.TestCase):
     def ask(cls, method, path, body=None, headers={}):
         connection = http.client.HTTPConnection("127.0.0.1", cls.port, timeout=20)
         connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        data = answer.read()
+        response = connection.getresponse()
+        data = response.read()
         connection.close()
-        return answer, data
+        return response, data
 
     @classmethod
     def get(cls, path):
@@ -108,11 +108,11 @@ class DashboardTests(unittest.TestCase):
 
     def setUp(self):
         self.page = self.browser.page()
-        self.page.look(1360, 900)
+        self.page.set_viewport(1360, 900)
         self.addCleanup(self.page.close)
 
     def drop(self, name, data=b"hello"):
-        """Puts a file into the watched folder, and waits for the end of its job; returns the job."""
+        """Creates a file in the watched directory, waits until its job has finished, and returns the job."""
         path = os.path.join(self.root, b"in", name)
         with open(path, "wb") as file:
             file.write(data)
@@ -125,7 +125,7 @@ class DashboardTests(unittest.TestCase):
                 is_it = job["path"] == path.decode(errors="replace")
                 if is_it and (job["state"] == state if state else job["state"] not in ("pending", "running")):
                     return job
-            self.assertLess(time.monotonic(), end, f"no job for {path}: {self.said()}")
+            self.assertLess(time.monotonic(), end, f"no job for {path}: {self.log_text()}")
             time.sleep(0.05)
 
     def open(self, path="/"):
@@ -133,14 +133,14 @@ class DashboardTests(unittest.TestCase):
         self.page.wait("document.documentElement.dataset.connected !== undefined")
 
     def assert_clean(self):
-        """Nothing was complained of, nothing foreign ran, and nothing came from elsewhere."""
+        """Asserts that there were no errors, no injected script ran, and nothing was loaded from other hosts."""
         self.assertEqual(self.page.complaints, [])
         self.assertFalse(self.page.evaluate("'owned' in window"))
         self.assertEqual([url for url in self.page.requests if not url.startswith(self.address + "/")], [])
 
-    # What comes
+    # Contents
 
-    def test_a_file_that_arrives_is_seen(self):
+    def test_a_new_file_appears_on_the_open_page(self):
         self.open()
         self.drop(b"arrives.txt")
         text = "[...document.querySelectorAll('#lines .new')].map((line) => line.innerText).join('|')"
@@ -148,23 +148,23 @@ class DashboardTests(unittest.TestCase):
         self.page.wait("document.querySelector('#rules td[data-label=Succeeded]').innerText !== '0'")
         self.assert_clean()
 
-    def test_hostile_names_are_text(self):
+    def test_hostile_names_are_shown_as_text(self):
         self.open()
         for name in HOSTILE:
             self.drop(name)
         shown = ["<img src=x onerror=window.owned=1>.png", "\"><script>window.owned=1<:script>", "photo\\u{202e}gpj.exe",
                  "two\\nlines.txt", "caf\ufffd.txt", "' onmouseover='window.owned=1"]
-        for place in ("#lines .new .path b", None):
-            if place is None:
+        for selector in ("#lines .new .path b", None):
+            if selector is None:
                 self.open("/jobs")
-                place = "#jobs .path b"
+                selector = "#jobs .path b"
             for name in shown:
                 self.page.wait(
-                    f"[...document.querySelectorAll({json.dumps(place)})].some((b) => b.textContent === {json.dumps(name)})")
+                    f"[...document.querySelectorAll({json.dumps(selector)})].some((b) => b.textContent === {json.dumps(name)})")
         for job in self.get("/v1/jobs?limit=1000")["jobs"]:
             if any(os.fsencode(job["path"]).endswith(name) for name in HOSTILE[:4]):
                 self.open(f"/jobs/{job['id']}")
-                # The name of a picture that is none: its frame goes.
+                # The name is that of an image, but the content is not: the preview is removed.
                 self.assertEqual(self.page.evaluate("document.querySelectorAll('[onerror], [onmouseover], script').length"), 1)
         self.page.complaints = [text for text in self.page.complaints if "/input" not in text]
         self.assert_clean()
@@ -186,7 +186,7 @@ class DashboardTests(unittest.TestCase):
         self.page.wait(f"!document.querySelector('#failures form[action*=\"{job['id']}\"]')")
         self.assert_clean()
 
-    def test_discard_asks_once_more(self):
+    def test_discard_requires_a_confirmation(self):
         path = os.path.join(self.root, b"in", b"bad discarded.txt")
         job = self.drop(b"bad discarded.txt")
         self.open(f"/jobs/{job['id']}")
@@ -205,16 +205,16 @@ class DashboardTests(unittest.TestCase):
         self.page.wait("document.getElementById('pill').textContent === 'Paused'")
         self.assertTrue(self.get("/v1/status")["paused"])
         self.assertIn("Resume", self.page.evaluate("document.querySelector('#state button').innerText"))
-        # With the keyboard, as without a mouse.
+        # By keyboard only.
         self.page.evaluate("document.querySelector('#state button').focus()")
         self.page.press("Enter", text="\r")
         self.page.wait("document.getElementById('pill').textContent === 'Running'")
         self.assertFalse(self.get("/v1/status")["paused"])
         self.assert_clean()
 
-    # Without script
+    # Without JavaScript
 
-    def test_without_script_all_can_be_read_and_buttons_work(self):
+    def test_pages_and_buttons_work_without_javascript(self):
         job = self.drop(b"bad without script.txt")
         self.page.set_script(False)
         for path, words in (
@@ -234,45 +234,45 @@ class DashboardTests(unittest.TestCase):
         self.assertEqual([j for j in self.get("/v1/jobs?state=failed")["jobs"] if j["id"] == job["id"]], [])
         self.assert_clean()
 
-    def test_a_form_of_another_site_does_nothing(self):
+    def test_a_form_of_another_site_is_refused(self):
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {}):
-            answer, _ = self.ask("POST", "/pause", "", {**form, **headers})
-            self.assertIn(answer.status, (403, 415), headers)
-        answer, _ = self.ask("POST", "/v1/pause", "", {**form, "Origin": self.address})
-        self.assertEqual(answer.status, 415)
+            response, _ = self.ask("POST", "/pause", "", {**form, **headers})
+            self.assertIn(response.status, (403, 415), headers)
+        response, _ = self.ask("POST", "/v1/pause", "", {**form, "Origin": self.address})
+        self.assertEqual(response.status, 415)
         self.assertFalse(self.get("/v1/status")["paused"])
 
     def test_pages_carry_a_strict_policy(self):
         for path in ("/", "/jobs", "/rules", "/assets/dashboard.js", "/jobs/none"):
-            answer, _ = self.ask("GET", path)
-            policy = answer.headers["Content-Security-Policy"]
+            response, _ = self.ask("GET", path)
+            policy = response.headers["Content-Security-Policy"]
             self.assertIn("default-src 'none'", policy, path)
             self.assertNotIn("unsafe", policy, path)
-            self.assertEqual(answer.headers["X-Content-Type-Options"], "nosniff", path)
+            self.assertEqual(response.headers["X-Content-Type-Options"], "nosniff", path)
 
-    # How it looks
+    # Layout and accessibility
 
     def test_it_fits_a_phone_in_both_colour_schemes(self):
         job = self.drop(b"bad " + b"long-name-" * 20 + b".txt")
         for scheme in ("light", "dark"):
-            self.page.look(360, 740, scheme, motion="reduce")
+            self.page.set_viewport(360, 740, scheme, motion="reduce")
             for path in ("/", "/jobs", "/rules", f"/jobs/{job['id']}"):
                 self.open(path)
                 self.assertLessEqual(self.page.evaluate("document.documentElement.scrollWidth"), 360, path)
                 self.assertEqual(self.page.evaluate(CONTRASTS), [], f"{path} {scheme}")
         self.assert_clean()
 
-    def test_contrast_is_enough_on_a_desk(self):
+    def test_contrast_is_sufficient_on_a_desktop(self):
         job = self.drop(b"bad contrast.txt")
         for scheme in ("light", "dark"):
-            self.page.look(1360, 900, scheme, motion="reduce")
+            self.page.set_viewport(1360, 900, scheme, motion="reduce")
             for path in ("/", "/jobs", "/rules", f"/jobs/{job['id']}"):
                 self.open(path)
                 self.assertEqual(self.page.evaluate(CONTRASTS), [], f"{path} {scheme}")
         self.assert_clean()
 
-    def test_all_that_can_be_pressed_has_a_name_and_shows_its_focus(self):
+    def test_controls_have_names_and_show_their_focus(self):
         self.drop(b"bad focus.txt")
         for path in ("/", "/jobs"):
             self.open(path)
@@ -288,16 +288,16 @@ class DashboardTests(unittest.TestCase):
                 self.assertTrue(self.page.evaluate(
                     "(() => { const style = getComputedStyle(document.activeElement);"
                     " return document.activeElement !== document.body && style.outlineStyle !== 'none'"
-                    " && parseFloat(style.outlineWidth) >= 2; })()"), f"{path}: no focus is seen")
+                    " && parseFloat(style.outlineWidth) >= 2; })()"), f"{path}: the focus is not visible")
 
-    def test_a_picture_is_shown_with_its_job(self):
+    def test_the_page_of_a_job_shows_its_image(self):
         job = self.drop(b"picture.png", PNG)
         self.open(f"/jobs/{job['id']}")
         self.page.wait("document.querySelector('.preview img').naturalWidth === 1")
         self.assert_clean()
 
 
-# The texts whose contrast with what is behind them is less than WCAG's AA asks for.
+# Returns the texts whose contrast with their background is below WCAG level AA.
 CONTRASTS = r"""
 (() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });

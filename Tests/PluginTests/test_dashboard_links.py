@@ -1,4 +1,4 @@
-"""The dashboard's pages, followed as a browser without scripts would: each link and form leads to what it promises."""
+"""Tests of the links and forms of the dashboard, as used by a browser without JavaScript."""
 
 import html.parser
 import http.client
@@ -18,9 +18,9 @@ from test_api import ALIGHT, free_port, wait_for
 RULES = """\
 rules:
   - { name: good, path: in/*.txt, settle: 50ms, action: { use: log } }
-  - { name: bad, path: in/*.bad, settle: 50ms, retry: false, action: { shell: "[ -e FOLDER/fixed ] || { echo no >&2; exit 1; }" } }
+  - { name: bad, path: in/*.bad, settle: 50ms, retry: false, action: { shell: "[ -e DIRECTORY/fixed ] || { echo no >&2; exit 1; }" } }
   - { name: large, path: in/*.big, settle: 50ms, where: { size: "> 1 MB" }, action: { use: log } }
-  - { name: slow & <late>, path: in/*.slow, settle: 50ms, action: { shell: "until [ -e FOLDER/go ]; do sleep 0.05; done" } }
+  - { name: slow & <late>, path: in/*.slow, settle: 50ms, action: { shell: "until [ -e DIRECTORY/go ]; do sleep 0.05; done" } }
   - { name: tidy, path: in/*.png, settle: 50ms, action: { use: move, with: { to: "out/${name}" } } }
   - { name: last, path: in/*.last, settle: 50ms, action: { use: log } }
 """
@@ -75,25 +75,25 @@ class DashboardLinkTests(unittest.TestCase):
     journal = "journal.db"
 
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="alight-links-")
-        self.addCleanup(shutil.rmtree, self.folder)
-        os.mkdir(os.path.join(self.folder, "in"))
-        with open(os.path.join(self.folder, "rules.yaml"), "w", encoding="utf-8") as file:
-            file.write(RULES.replace("FOLDER", self.folder))
+        self.directory = tempfile.mkdtemp(prefix="alight-links-")
+        self.addCleanup(shutil.rmtree, self.directory)
+        os.mkdir(os.path.join(self.directory, "in"))
+        with open(os.path.join(self.directory, "rules.yaml"), "w", encoding="utf-8") as file:
+            file.write(RULES.replace("DIRECTORY", self.directory))
         self.port = free_port()
         self.program = None
         self.addCleanup(self.stop)
 
     def start(self):
         environment = {
-            "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": self.folder, "XDG_STATE_HOME": self.folder + "/state",
-            "ALIGHT_CONTROL": self.folder + "/run/control.sock"}
-        self.error = os.path.join(self.folder, "err")
+            "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": self.directory, "XDG_STATE_HOME": self.directory + "/state",
+            "ALIGHT_CONTROL": self.directory + "/run/control.sock"}
+        self.error = os.path.join(self.directory, "err")
         with open(self.error, "wb") as error:
             self.program = subprocess.Popen(
                 [ALIGHT, "run", "rules.yaml", "--listen", f"127.0.0.1:{self.port}", "--journal", self.journal],
-                cwd=self.folder, env=environment, stdout=error, stderr=error)
-        self.assertTrue(wait_for(self.error, "ready: watching"), "it did not get ready")
+                cwd=self.directory, env=environment, stdout=error, stderr=error)
+        self.assertTrue(wait_for(self.error, "ready: watching"), "it did not become ready")
 
     def stop(self):
         if self.program and self.program.poll() is None:
@@ -102,17 +102,17 @@ class DashboardLinkTests(unittest.TestCase):
             self.program.wait(timeout=60)
 
     def write(self, name, data=b"x"):
-        with open(os.path.join(self.folder, name), "wb") as file:
+        with open(os.path.join(self.directory, name), "wb") as file:
             file.write(data)
 
     def ask(self, method, target, fields=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         headers = {"Origin": f"http://127.0.0.1:{self.port}", "Content-Type": "application/x-www-form-urlencoded"}
         connection.request(method, target, urllib.parse.urlencode(fields or {}), headers if method == "POST" else {})
-        answer = connection.getresponse()
-        body = answer.read()
+        response = connection.getresponse()
+        body = response.read()
         connection.close()
-        return answer.status, answer.getheader("Location"), body
+        return response.status, response.getheader("Location"), body
 
     def get(self, target):
         status, _, body = self.ask("GET", target)
@@ -137,7 +137,7 @@ class DashboardLinkTests(unittest.TestCase):
             time.sleep(0.02)
 
     def fill(self):
-        """One job at least in each state."""
+        """Creates at least one job in each state."""
         for name in ("a.txt", "b.txt", "c.txt", "a.bad", "b.bad", "c.bad", "a.big", "a.slow", "a.last"):
             self.write("in/" + name)
         self.write("in/a.png", PNG)
@@ -146,7 +146,7 @@ class DashboardLinkTests(unittest.TestCase):
         self.wait(lambda: self.rules()["slow & <late>"]["running"] >= 1)
 
     def crawl(self):
-        """Follows every link from the overview, and submits every form that only asks."""
+        """Follows every link from the overview, and submits every GET form."""
         seen, waiting = {}, ["/"]
         while waiting:
             target = waiting.pop()
@@ -156,9 +156,9 @@ class DashboardLinkTests(unittest.TestCase):
             page = seen[address] = self.page(address)
             for link, words in page.links:
                 link = urllib.parse.urljoin(address, link)
-                place, _, mark = link.partition("#")
-                if mark and place == address:
-                    self.assertIn(mark, page.ids, f"{address}: no such place on the page")
+                path, _, anchor = link.partition("#")
+                if anchor and path == address:
+                    self.assertIn(anchor, page.ids, f"{address}: no such anchor on the page")
                 self.check(address, link, words)
                 waiting.append(link)
             for source in page.sources:
@@ -170,19 +170,19 @@ class DashboardLinkTests(unittest.TestCase):
         return seen
 
     def check(self, address, link, words):
-        """Whether a link shows what it says: as many jobs, or the job."""
+        """Checks that a link with a number leads to a list of so many jobs."""
         number = re.match(r"([\d,]+)", words)
         if link.startswith("/jobs?") and number:
             rows = self.page(link).rows
             self.assertEqual(rows, int(number[1].replace(",", "")), f"{address}: '{words}' leads to {link}")
 
-    def test_each_link_leads_to_what_it_promises(self):
+    def test_each_link_leads_to_the_page_it_names(self):
         self.start()
         self.fill()
         pages = self.crawl()
         self.assertGreater(sum(address.startswith("/jobs/") for address in pages), 8)
 
-    def test_each_button_does_something_and_leads_to_a_page(self):
+    def test_each_button_has_an_effect_and_leads_to_a_page(self):
         self.start()
         self.fill()
         done = set()
@@ -194,7 +194,7 @@ class DashboardLinkTests(unittest.TestCase):
                 done.add(key)
                 fields = {name: values[0] for name, values in form["fields"].items() if values}
                 status, location, body = self.ask("POST", form["action"], fields)
-                # Of two buttons for one job the first has done it.
+                # With two buttons for one job, the second request conflicts.
                 if form["action"].endswith("/retry"):
                     self.assertIn(status, (303, 409), body)
                 else:
@@ -203,7 +203,7 @@ class DashboardLinkTests(unittest.TestCase):
                 self.ask("POST", "/resume")
         self.assertIn("/reload", {action for action, _ in done})
 
-    def test_what_is_discarded_or_retried_is_no_longer_counted(self):
+    def test_discarded_and_retried_jobs_are_no_longer_counted(self):
         self.start()
         self.fill()
         self.assertEqual(self.rules()["bad"]["failed"], 3)
@@ -220,7 +220,7 @@ class DashboardLinkTests(unittest.TestCase):
         self.assertEqual(self.rules()["bad"]["failed"], 0)
         self.crawl()
 
-    def test_jobs_before_the_start_are_counted_like_those_after_it(self):
+    def test_failed_jobs_of_earlier_runs_are_counted(self):
         self.start()
         self.fill()
         self.stop()
@@ -234,13 +234,13 @@ class DashboardLinkTests(unittest.TestCase):
 
 
 class MemoryLinkTests(DashboardLinkTests):
-    """The same with a journal in memory, of which no job can be shown."""
+    """The same tests with a journal in memory, which has no pages of jobs."""
 
     journal = ":memory:"
-    test_jobs_before_the_start_are_counted_like_those_after_it = None
-    test_what_is_discarded_or_retried_is_no_longer_counted = None
+    test_failed_jobs_of_earlier_runs_are_counted = None
+    test_discarded_and_retried_jobs_are_no_longer_counted = None
 
-    def test_each_link_leads_to_what_it_promises(self):
+    def test_each_link_leads_to_the_page_it_names(self):
         self.start()
         self.fill()
         self.assertEqual([address for address in self.crawl() if address.startswith("/jobs/")], [])

@@ -1,4 +1,4 @@
-"""Tests of the documentation: its rules load, its links lead somewhere, its plugins run.
+"""Tests of the documentation: its rules load, its links have targets, its plugins run.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_docs.py -v
 
@@ -54,12 +54,12 @@ def blocks(page):
 
 
 def is_configuration(text):
-    """Whether a block is a configuration, which says so in its first line."""
+    """Whether a block is a configuration, by its first line."""
     return text.startswith("# config.yaml\n")
 
 
 def prose(page):
-    """Returns a page without its code, its lines kept."""
+    """Returns the lines of a page, with code replaced by empty strings."""
     lines, is_code = [], False
     for line in read(page).splitlines():
         is_fence = line.startswith("```")
@@ -69,7 +69,7 @@ def prose(page):
 
 
 def anchors(page):
-    """Returns what links to the headings of a page look like, as they are shown on the web."""
+    """Returns the anchors of the headings of a page, as GitHub generates them."""
     found, is_code = set(), False
     for line in read(page).splitlines():
         is_code ^= line.startswith("```")
@@ -87,7 +87,7 @@ def write(path, text, executable=False):
 
 
 def python_block(word):
-    """Returns the Python block of the protocol's page that has the word."""
+    """Returns the Python block of the protocol page that contains the word."""
     return next(text for _, _, text in python_blocks() if word in text)
 
 
@@ -95,33 +95,33 @@ def python_blocks():
     return [block for block in blocks(PROTOCOL) if block[0] == "python"]
 
 
-def install_documented_plugins(folder):
-    """Writes the two plugins of the protocol's page, as it says, and returns their executables."""
+def install_documented_plugins(directory):
+    """Installs the two plugins of the protocol page, and returns their executables."""
     texts = {language: text for language, _, text in reversed(blocks(PROTOCOL))}
     description = next(text for language, _, text in blocks(PROTOCOL) if language == "yaml" and "\nrun:" in text)
-    sidecar, words = os.path.join(folder, "sidecar", "sidecar"), os.path.join(folder, "words", "words")
+    sidecar, words = os.path.join(directory, "sidecar", "sidecar"), os.path.join(directory, "words", "words")
     write(sidecar, texts["bash"], executable=True)
-    write(os.path.join(folder, "sidecar", "plugin.yaml"), description)
+    write(os.path.join(directory, "sidecar", "plugin.yaml"), description)
     write(words, python_block("describe"), executable=True)
     return sidecar, words
 
 
-def copy_plugins(folder):
-    """Copies the shipped plugins, with those that are built, and writes the two of the protocol's page beside them."""
-    shutil.copytree(os.path.join(CHECKOUT, "plugins"), folder)
-    install_documented_plugins(folder)
-    # A plugin that is built; `make` puts it into its folder.
+def copy_plugins(directory):
+    """Copies the shipped plugins, including built ones, and installs the two of the protocol page beside them."""
+    shutil.copytree(os.path.join(CHECKOUT, "plugins"), directory)
+    install_documented_plugins(directory)
+    # A compiled plugin; `make` copies it into its directory.
     built = os.path.join(os.path.dirname(ALIGHT), "digest-plugin")
     if os.path.exists(built):
-        shutil.copy(built, os.path.join(folder, "digest", "digest"))
+        shutil.copy(built, os.path.join(directory, "digest", "digest"))
 
 
 class DocumentationTestCase(unittest.TestCase):
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="alight-docs-")
-        self.addCleanup(folder.cleanup)
-        self.root = os.path.realpath(folder.name)
+        directory = tempfile.TemporaryDirectory(prefix="alight-docs-")
+        self.addCleanup(directory.cleanup)
+        self.root = os.path.realpath(directory.name)
 
     def path(self, *names):
         return os.path.join(self.root, *names)
@@ -143,7 +143,7 @@ class RulesTests(DocumentationTestCase):
                 checked += 1
                 with self.subTest(f"{page}:{line}"):
                     write(self.path("rules.yaml"), text)
-                    # What an example takes from the environment is a folder for it.
+                    # Environment variables in examples are directories.
                     variables = {name: "/srv/in" for name in re.findall(r"\$\{env:(\w+)\}", text)}
                     done = subprocess.run(
                         [ALIGHT, "check", "rules.yaml"], cwd=self.root, capture_output=True, text=True,
@@ -155,7 +155,7 @@ class RulesTests(DocumentationTestCase):
         self.assertGreater(checked, 20)
 
     def impossible(self, text):
-        """What is said of rules that this machine can't hold; None when it can."""
+        """Returns the expected error if this machine does not support the rules, otherwise None."""
         if os.geteuid() != 0 and re.search(r"^ +run_as:", text, re.MULTILINE):
             return "'run_as' needs root"
         if re.search(r"^ +sandbox:", text, re.MULTILINE) and ctypes.CDLL(None).syscall(444, None, 0, 1) < 1:
@@ -169,12 +169,12 @@ class ConfigurationTests(DocumentationTestCase):
 
     def run_alight(self, *words):
         if not os.access(ALIGHT, os.X_OK):
-            self.skipTest(f"the configurations are not read: {ALIGHT} is not built, run `swift build`")
+            self.skipTest(f"the configurations are not checked: {ALIGHT} is not built, run `swift build`")
         return subprocess.run(
             [ALIGHT, *words], cwd=self.root, capture_output=True, text=True,
             env={"PATH": SYSTEM_PATH, "HOME": self.root}, timeout=60)
 
-    def test_every_configuration_is_read(self):
+    def test_every_configuration_loads(self):
         checked = 0
         for page in PAGES:
             for language, line, text in blocks(page):
@@ -190,7 +190,7 @@ class ConfigurationTests(DocumentationTestCase):
                             self.assertEqual(setting["origin"]["kind"], "file", name)
         self.assertGreater(checked, 0)
 
-    def test_every_key_is_described_and_no_other(self):
+    def test_the_described_keys_are_exactly_the_existing_ones(self):
         done = self.run_alight("config", "--json")
         names = set(json.loads(done.stdout)["settings"])
         described = set(re.findall(r"^\| `([a-z._]+)` \| [^|]+ \| [^|]+ \|$", read(self.PAGE).split("\n## Configuration\n")[1].split("###")[0], re.M))
@@ -208,8 +208,8 @@ class ConfigurationTests(DocumentationTestCase):
                 done = subprocess.run([ALIGHT, "config"], env=environment, capture_output=True, text=True, timeout=60)
                 self.assertIn(f"error: {name}: ", done.stderr)
 
-    @unittest.skipIf(importlib.util.find_spec("jsonschema") is None, "there is no jsonschema: apt install python3-jsonschema")
-    def test_the_schema_takes_them(self):
+    @unittest.skipIf(importlib.util.find_spec("jsonschema") is None, "jsonschema is missing: apt install python3-jsonschema")
+    def test_the_schema_accepts_every_configuration(self):
         import jsonschema
         import yaml
         schema = json.loads(self.run_alight("schema", "--config").stdout)
@@ -236,12 +236,12 @@ class LinkTests(unittest.TestCase):
                     other = os.path.normpath(os.path.join(os.path.dirname(page), name)) if name else page
                     with self.subTest(f"{page}:{number}: {target}"):
                         self.assertFalse(os.path.isabs(name))
-                        self.assertTrue(os.path.exists(os.path.join(CHECKOUT, other)), f"there is no {other}")
+                        self.assertTrue(os.path.exists(os.path.join(CHECKOUT, other)), f"{other} does not exist")
                         if anchor and other.endswith(".md"):
                             self.assertIn(anchor, anchors(other))
         self.assertGreater(followed, 20)
 
-    def test_every_picture_is_there_and_every_picture_is_shown(self):
+    def test_every_image_exists_and_is_used(self):
         shown = set()
         for page in PAGES:
             for target in re.findall(r'(?:src|srcset)="([^"]+)"|!\[[^]]*\]\(([^)]+)\)', read(page)):
@@ -276,7 +276,7 @@ class PluginExampleTests(DocumentationTestCase):
         return json.loads(done.stdout)
 
     def request(self, settings):
-        """Fills in the request that the page shows, so that this is one that works."""
+        """Returns the request of the page, with paths that exist."""
         request = next(json.loads(text) for language, _, text in blocks(PROTOCOL) if '"protocol": 1' in text)
         request.update({"with": settings, "scratch": self.scratch})
         request["events"][0].update({"path": self.file, "relative": "a letter.txt", "root": self.path("in")})
@@ -292,7 +292,7 @@ class PluginExampleTests(DocumentationTestCase):
         self.assertEqual(sorted(os.listdir(self.path("in"))), ["a letter.txt", "a letter.txt.sha256"])
 
     @unittest.skipUnless(shutil.which("jq", path=SYSTEM_PATH), "the bash plugin needs jq: apt install jq")
-    def test_bash_with_a_file_that_is_gone(self):
+    def test_bash_skips_a_file_that_does_not_exist(self):
         os.unlink(self.file)
         self.assertEqual(self.call(self.sidecar, "run", self.request({"suffix": ".x"}))["outcome"], "skipped")
 
@@ -306,7 +306,7 @@ class PluginExampleTests(DocumentationTestCase):
     def test_python_describes_itself(self):
         self.assertEqual(self.call(self.words, "describe")["name"], "words")
 
-    def test_python_that_serves(self):
+    def test_python_serves(self):
         plugin = self.path("serves")
         write(plugin, python_block('"pong"'), executable=True)
         request = {"type": "run", "id": "A", "attempt": 2, "events": [{"relative": "x"}]}
@@ -318,7 +318,7 @@ class PluginExampleTests(DocumentationTestCase):
             {"type": "ready", "protocol": 1, "concurrent": 1}, {"type": "pong", "n": 3},
             {"type": "result", "id": "A", "attempt": 2, "outcome": "succeeded", "message": "x"}])
 
-    def test_json_is_json(self):
+    def test_every_json_block_is_valid(self):
         for page in PAGES:
             for language, line, text in blocks(page):
                 if language == "json":
@@ -327,13 +327,13 @@ class PluginExampleTests(DocumentationTestCase):
 
 
 class JournalTests(DocumentationTestCase):
-    """The queries of the page about the journal run, and the page has all tables and columns."""
+    """Tests that the queries of the page about the journal run, and that it describes all tables and columns."""
 
     PAGE = "docs/journal.md"
 
     def setUp(self):
         super().setUp()
-        # The tables as a new journal has them, with some rows in them.
+        # The tables of a new journal, with some rows.
         self.journal = sqlite3.connect(self.path("journal.db"))
         self.addCleanup(self.journal.close)
         for name in ("schema.sql", "rows.sql"):
@@ -370,9 +370,9 @@ class JournalTests(DocumentationTestCase):
                     with self.subTest(f"{table}.{column}"):
                         self.assertIn(column, described)
 
-    def test_what_is_saved_of_a_damaged_journal_is_a_journal(self):
+    def test_the_recovery_of_a_damaged_journal_gives_a_valid_journal(self):
         if not shutil.which("sqlite3", path=SYSTEM_PATH):
-            self.skipTest("there is no sqlite3: apt install sqlite3")
+            self.skipTest("sqlite3 is missing: apt install sqlite3")
         self.journal.executemany(
             "INSERT INTO ledger SELECT rule, CAST(? AS BLOB), type, size, mtime, mtime_ns, ctime, ctime_ns, btime,"
             " btime_ns, device, inode, mode, uid, gid, nlink, mount, run, digest, delivered, xattrs, trust, withheld"
@@ -396,14 +396,14 @@ class JournalTests(DocumentationTestCase):
 
 
 class Behaviours(unittest.TestCase):
-    """The table of behaviours names tests that there are, and all scenarios that are named after one."""
+    """Tests the table of behaviours in docs/events.md."""
 
-    def test_the_table_is_true(self):
+    def test_the_table_names_existing_tests_and_all_scenarios(self):
         rows = re.findall(r"^\| (S\d\d) \| [^|]+ \| ([^|]+) \|$", read("docs/events.md"), re.M)
         sources = "".join(read(os.path.relpath(path, CHECKOUT))
                           for path in glob.glob(os.path.join(CHECKOUT, "Tests/**/*.swift"), recursive=True))
-        folder = os.path.join(CHECKOUT, "Tests/Interfaces/EndToEndTests/Scenarios")
-        scenarios = {name.removesuffix(".scenario") for name in os.listdir(folder)}
+        directory = os.path.join(CHECKOUT, "Tests/Interfaces/EndToEndTests/Scenarios")
+        scenarios = {name.removesuffix(".scenario") for name in os.listdir(directory)}
         named = set()
         for number, names in rows:
             for name in re.findall(r"`([^`]+)`", names):

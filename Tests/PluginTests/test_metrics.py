@@ -1,8 +1,8 @@
-"""What Prometheus gets from /metrics: its own checker finds nothing wrong, and the figures are those of what was done.
+"""Tests of /metrics: promtool accepts them, and the values match the completed work.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_metrics.py -v
 
-`make test` gets promtool by packaging/get-promtool; without it, or without the program, this fails.
+`make test` installs promtool by packaging/get-promtool; without it, or without the program, this fails.
 """
 
 import json
@@ -17,7 +17,7 @@ import test_api
 
 PROMTOOL = os.path.join(test_api.CHECKOUT, ".build/promtool")
 DASHBOARD = os.path.join(test_api.CHECKOUT, "packaging/grafana-dashboard.json")
-# What comes with the first of something, and so is not there before.
+# Metrics that appear only after the first occurrence.
 RARE = {"alight_overflows_total", "alight_rescan_found_total"}
 
 
@@ -26,21 +26,21 @@ class MetricsTest(unittest.TestCase):
     stop = test_api.APITest.stop
 
     def metrics(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as answer:
-            self.assertEqual(answer.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
-            return answer.read().decode()
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as response:
+            self.assertEqual(response.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
+            return response.read().decode()
 
     def wait_until_counted(self, line):
-        """The metrics, as soon as they have the line."""
+        """Waits until the metrics contain the line, and returns them."""
         deadline = time.monotonic() + 60
         while line not in (text := self.metrics()).splitlines():
             self.assertLess(time.monotonic(), deadline, text)
             time.sleep(0.02)
         return text
 
-    def test_the_checker_of_prometheus_finds_nothing_wrong(self):
+    def test_promtool_reports_no_errors(self):
         for name in ("a.txt", "b.txt", "c.bad"):
-            with open(os.path.join(self.folder, "in", name), "w", encoding="utf-8") as file:
+            with open(os.path.join(self.directory, "in", name), "w", encoding="utf-8") as file:
                 file.write("x")
         self.wait_until_counted('alight_jobs_total{rule="good",state="succeeded"} 2')
         text = self.wait_until_counted('alight_jobs_total{rule="bad",state="failed"} 1')
@@ -56,25 +56,25 @@ class MetricsTest(unittest.TestCase):
     def value(self, name):
         return float(re.search(rf"^{name} (.*)$", self.metrics(), re.MULTILINE)[1])
 
-    def test_what_actions_have_left_says_nothing_of_settling(self):
+    def test_the_output_of_actions_does_not_count_as_settling(self):
         for number in range(5):
-            with open(os.path.join(self.folder, "in", f"{number}.copied"), "w", encoding="utf-8") as file:
+            with open(os.path.join(self.directory, "in", f"{number}.copied"), "w", encoding="utf-8") as file:
                 file.write("x")
         self.wait_until_counted('alight_jobs_total{rule="seen",state="succeeded"} 5')
         self.assertEqual(self.value("alight_settle_seconds_count"), 5)
-        # What somebody else does to it does.
-        with open(os.path.join(self.folder, "done", "0.copied"), "w", encoding="utf-8") as file:
+        # A change by another process counts.
+        with open(os.path.join(self.directory, "done", "0.copied"), "w", encoding="utf-8") as file:
             file.write("changed")
         self.wait_until_counted('alight_jobs_total{rule="seen",state="succeeded"} 6')
         self.assertEqual(self.value("alight_settle_seconds_count"), 6)
 
-    def test_a_job_that_is_retried_has_waited_since_then(self):
-        with open(os.path.join(self.folder, "in", "c.bad"), "w", encoding="utf-8") as file:
+    def test_the_wait_of_a_retried_job_is_counted_from_the_retry(self):
+        with open(os.path.join(self.directory, "in", "c.bad"), "w", encoding="utf-8") as file:
             file.write("x")
         self.wait_until_counted('alight_jobs_total{rule="bad",state="failed"} 1')
         time.sleep(5)
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/jobs", timeout=60) as answer:
-            job = json.load(answer)["jobs"][0]["id"]
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/jobs", timeout=60) as response:
+            job = json.load(response)["jobs"][0]["id"]
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/v1/jobs/{job}/retry", data=b"{}",
             headers={"Content-Type": "application/json"})
@@ -83,18 +83,18 @@ class MetricsTest(unittest.TestCase):
         self.assertEqual(self.value("alight_wait_seconds_count"), 2)
         self.assertLess(self.value("alight_wait_seconds_sum"), 4)
 
-    def test_the_dashboard_of_grafana_asks_for_what_there_is(self):
-        with open(os.path.join(self.folder, "in", "a.txt"), "w", encoding="utf-8") as file:
+    def test_the_grafana_dashboard_queries_existing_metrics(self):
+        with open(os.path.join(self.directory, "in", "a.txt"), "w", encoding="utf-8") as file:
             file.write("x")
         text = self.wait_until_counted('alight_jobs_total{rule="good",state="succeeded"} 1')
-        there = set(re.findall(r"^([a-z_]+)(?:\{.*\})? ", text, re.MULTILINE)) | RARE
+        existing = set(re.findall(r"^([a-z_]+)(?:\{.*\})? ", text, re.MULTILINE)) | RARE
         with open(DASHBOARD, encoding="utf-8") as file:
             panels = json.load(file)["panels"]
-        asked = set()
+        queried = set()
         for expression in [target["expr"] for panel in panels for target in panel["targets"]]:
-            asked |= set(re.findall(r"\b(?:alight|process)_[a-z_]+", expression))
-        self.assertGreater(len(asked), 10)
-        self.assertEqual(asked - there, set())
+            queried |= set(re.findall(r"\b(?:alight|process)_[a-z_]+", expression))
+        self.assertGreater(len(queried), 10)
+        self.assertEqual(queried - existing, set())
 
 
 if __name__ == "__main__":

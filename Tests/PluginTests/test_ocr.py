@@ -26,10 +26,10 @@ class OCRTests(PluginTestCase):
     @classmethod
     def setUpClass(cls):
         with open(SCAN, "rb") as file:
-            cls.picture = file.read()
-        folder = tempfile.TemporaryDirectory(prefix="alight-scans-")
-        cls.addClassCleanup(folder.cleanup)
-        jpeg = os.path.join(folder.name, "scan.jpg")
+            cls.image = file.read()
+        directory = tempfile.TemporaryDirectory(prefix="alight-scans-")
+        cls.addClassCleanup(directory.cleanup)
+        jpeg = os.path.join(directory.name, "scan.jpg")
         subprocess.run(["vips", "jpegsave", SCAN, jpeg], capture_output=True, check=True, env={"PATH": SYSTEM_PATH})
         with open(jpeg, "rb") as file:
             cls.page = (file.read(), 900, 300)
@@ -50,8 +50,8 @@ class OCRTests(PluginTestCase):
         for word in ("lighthouse", "keeper"):
             self.assertIn(word, text)
 
-    def test_a_picture_becomes_a_searchable_pdf(self):
-        response = self.ocr(self.picture, b"scan.png")
+    def test_an_image_becomes_a_searchable_pdf(self):
+        response = self.ocr(self.image, b"scan.png")
         self.assert_reads(response)
         self.assertEqual(response["outputs"], [os.fsdecode(self.path(b"out/scan.pdf"))])
         self.assertEqual(os.listdir(self.scratch), [])
@@ -74,7 +74,7 @@ class OCRTests(PluginTestCase):
         self.assertEqual((again["outcome"], again["code"]), ("skipped", "searchable"))
         self.assertEqual(os.listdir(self.path(b"out")), [b"scan.pdf"])
 
-    def test_in_place_and_twice(self):
+    def test_a_replacement_in_place_and_a_second_run(self):
         path = self.write(b"in/scan.pdf", pdf(self.page))
         request = self.request(
             [self.event(path)], {"to": os.fsdecode(path), "engine": "tesseract"})
@@ -86,19 +86,19 @@ class OCRTests(PluginTestCase):
         with open(path, "rb") as file:
             self.assertEqual(file.read(), made)
 
-    def test_what_has_text_is_skipped(self):
+    def test_a_document_with_text_is_skipped(self):
         response = self.ocr(pdf("one", "two"))
         self.assertEqual((response["outcome"], response["code"]), ("skipped", "searchable"))
         self.assertEqual(self.all_files(), [b"in/scan.pdf"])
 
-    def test_hostile_names_in_both_places(self):
+    def test_hostile_names_of_source_and_destination(self):
         for name in HOSTILE_NAMES[:9]:
             with self.subTest(name=name):
-                response = self.ocr(self.picture, name, b"out %s \xe9/" + name + b".pdf")
+                response = self.ocr(self.image, name, b"out %s \xe9/" + name + b".pdf")
                 self.assertEqual(response["outcome"], "succeeded", response)
                 self.assertEqual([exact(each) for each in response["outputs"]], [self.path(b"out %s \xe9/" + name + b".pdf")])
 
-    def test_what_is_no_scan_fails_and_replaces_nothing(self):
+    def test_an_invalid_scan_fails_and_replaces_nothing(self):
         self.write(b"out/scan.pdf", b"old")
         for title, data in {"empty": b"", "text": b"hello", "pdf head": b"%PDF-1.4\n", "cut": pdf(self.page)[:3000],
                             "png head": b"\x89PNG\r\n\x1a\n", "noise": random.Random(1).randbytes(5000)}.items():
@@ -109,32 +109,32 @@ class OCRTests(PluginTestCase):
             self.assertEqual(file.read(), b"old")
         self.assertEqual(os.listdir(self.path(b"out")), [b"scan.pdf"])
 
-    def test_a_language_that_is_not_there_names_its_package(self):
-        response = self.ocr(self.picture, language="eng+tlh")
+    def test_a_missing_language_names_its_package(self):
+        response = self.ocr(self.image, language="eng+tlh")
         self.assertEqual((response["outcome"], response["code"]), ("failed", "missing-language"))
         self.assertIn("tesseract-ocr-tlh", response["message"])
 
-    def test_wrong_parameters_fail(self):
+    def test_invalid_parameters_fail(self):
         for more in ({"language": "-l"}, {"language": "../eng"}, {"engine": "other"}, {"max_pages": 0}, {"to": b"out/a.txt"}):
-            response = self.ocr(self.picture, **more)
+            response = self.ocr(self.image, **more)
             self.assertEqual((response["outcome"], response["code"]), ("failed", "bad-parameters"))
         response = self.ocr(pdf(None, None, None), max_pages=2)
         self.assertEqual((response["outcome"], response["code"]), ("failed", "too-large"))
 
-    def test_what_is_no_file_or_gone_is_skipped(self):
+    def test_special_and_missing_files_are_skipped(self):
         os.makedirs(self.path(b"in/folder"))
         os.mkfifo(self.path(b"in/pipe"))
         for name in (b"folder", b"pipe", b"missing"):
             request = self.request([self.event(self.path(b"in", name))], {"to": "/nowhere/a.pdf"})
             self.assertEqual(self.run_plugin(request)["outcome"], "skipped")
 
-    def test_a_dry_run_touches_nothing(self):
-        path = self.write(b"in/a.png", self.picture)
+    def test_a_dry_run_changes_nothing(self):
+        path = self.write(b"in/a.png", self.image)
         request = self.request([self.event(path)], {"to": os.fsdecode(self.path(b"out/a.pdf"))}, dry_run=True)
         self.assertEqual(self.run_plugin(request)["outcome"], "succeeded")
         self.assertEqual(self.all_files(), [b"in/a.png"])
 
-    def test_sigterm_at_any_moment_leaves_nothing_half_done(self):
+    def test_sigterm_at_any_time_leaves_no_partial_result(self):
         path = self.write(b"in/scan.pdf", pdf(self.page))
         request = self.request([self.event(path)], {"to": os.fsdecode(self.path(b"out/scan.pdf"))})
         chance = random.Random(7)
@@ -144,7 +144,7 @@ class OCRTests(PluginTestCase):
             child.send_signal(signal.SIGTERM)
             child.communicate(timeout=60)
             self.assertIn(child.returncode, (0, -signal.SIGTERM))
-            found = [name for name in self.all_files() if not name.startswith(b".scratch/")]  # which Alight removes
+            found = [name for name in self.all_files() if not name.startswith(b".scratch/")]  # Alight removes these
             self.assertLessEqual(set(found), {b"in/scan.pdf", b"out/scan.pdf"})
             if b"out/scan.pdf" in found:
                 self.assertIn("keeper", self.text())

@@ -1,4 +1,4 @@
-"""Tests of what is installed: manual pages, what shells complete, the places of files.
+"""Tests of the installation: manual pages, shell completions, paths of files.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_packaging.py -v
 
@@ -30,8 +30,8 @@ RULES = """rules:
 
 
 def needs(program):
-    """Leaves tests out where a program is missing, and says so."""
-    return unittest.skipUnless(shutil.which(program, path=SYSTEM_PATH), f"there is no {program}; make installs it")
+    """Skips a test, with a message, if a program is missing."""
+    return unittest.skipUnless(shutil.which(program, path=SYSTEM_PATH), f"{program} is missing; make installs it")
 
 
 def read(*names):
@@ -44,16 +44,16 @@ class PackagingTestCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="alight-packaging-")
-        cls.addClassCleanup(folder.cleanup)
-        cls.root = os.path.realpath(folder.name)
+        directory = tempfile.TemporaryDirectory(prefix="alight-packaging-")
+        cls.addClassCleanup(directory.cleanup)
+        cls.root = os.path.realpath(directory.name)
 
     def path(self, *names):
         return os.path.join(self.root, *names)
 
     @classmethod
     def call(cls, *command, **options):
-        """Runs a command in an environment that has nothing of the tester's."""
+        """Runs a command without the environment variables of the caller."""
         variables = {"PATH": SYSTEM_PATH, "HOME": cls.root, "LC_ALL": "C.UTF-8", **options.pop("variables", {})}
         return subprocess.run(
             command, capture_output=True, text=True, env=variables, timeout=120, **{"cwd": cls.root, **options})
@@ -67,13 +67,13 @@ class ManualTests(PackagingTestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.folder = os.path.join(cls.root, "man")
-        done = cls.call(os.path.join(CHECKOUT, "packaging/make-man"), ALIGHT, cls.folder)
+        cls.directory = os.path.join(cls.root, "man")
+        done = cls.call(os.path.join(CHECKOUT, "packaging/make-man"), ALIGHT, cls.directory)
         if done.returncode != 0:
             raise AssertionError(done.stderr)
-        cls.pages = sorted(os.listdir(cls.folder))
-        told = json.loads(cls.call(ALIGHT, "--experimental-dump-help").stdout)
-        cls.commands = dict(cls.find(told["command"]))
+        cls.pages = sorted(os.listdir(cls.directory))
+        dump = json.loads(cls.call(ALIGHT, "--experimental-dump-help").stdout)
+        cls.commands = dict(cls.find(dump["command"]))
 
     @classmethod
     def find(cls, command, above=""):
@@ -83,36 +83,37 @@ class ManualTests(PackagingTestCase):
             if each["commandName"] != "help":
                 yield from cls.find(each, name + "-")
 
-    def test_there_is_a_page_for_each_command(self):
+    def test_each_command_has_a_page(self):
         self.assertEqual(self.pages, sorted([*(f"{name}.1" for name in self.commands), "alight-search.1",
                                              "alight-rules.5", "alight-plugin.7"]))
         self.assertIn("alight-run.1", self.pages)
 
     @needs("mandoc")
-    def test_mandoc_finds_nothing(self):
+    def test_mandoc_reports_no_problems(self):
         for page in self.pages:
             with self.subTest(page):
-                self.assert_silent(self.call("mandoc", "-T", "lint", page, cwd=self.folder))
+                self.assert_silent(self.call("mandoc", "-T", "lint", page, cwd=self.directory))
 
     @needs("man")
-    def test_man_warns_of_nothing(self):
+    def test_man_prints_no_warnings(self):
         for page in self.pages:
             with self.subTest(page):
-                done = self.call("man", "--warnings", "--local-file", page, cwd=self.folder, variables={"MANWIDTH": "80"})
+                done = self.call(
+                    "man", "--warnings", "--local-file", page, cwd=self.directory, variables={"MANWIDTH": "80"})
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     @needs("lexgrog")
-    def test_whatis_finds_each(self):
+    def test_whatis_finds_each_page(self):
         for page in self.pages:
             with self.subTest(page):
-                done = self.call("lexgrog", page, cwd=self.folder)
+                done = self.call("lexgrog", page, cwd=self.directory)
                 self.assertRegex(done.stdout, rf'^{re.escape(page)}: "{re.escape(page[:-2])} - \w.*"\n$')
 
     @needs("mandoc")
-    def test_each_has_what_a_page_has_and_all_options(self):
+    def test_each_page_has_all_sections_and_options(self):
         for name, command in self.commands.items():
             with self.subTest(name):
-                text = re.sub(".\b", "", self.call("mandoc", "-T", "ascii", f"{name}.1", cwd=self.folder).stdout)
+                text = re.sub(".\b", "", self.call("mandoc", "-T", "ascii", f"{name}.1", cwd=self.directory).stdout)
                 sections = re.findall(r"^[A-Z][A-Z ]+$", text, re.M)
                 self.assertEqual(sections[:3], ["NAME", "SYNOPSIS", "DESCRIPTION"])
                 self.assertEqual(sections[-1], "SEE ALSO")
@@ -124,8 +125,8 @@ class ManualTests(PackagingTestCase):
                 self.assertNotRegex(text, r"\]\(|\\_")
 
     @needs("mandoc")
-    def test_the_page_of_rules_has_all_keys(self):
-        text = re.sub(".\b", "", self.call("mandoc", "-T", "ascii", "alight-rules.5", cwd=self.folder).stdout)
+    def test_the_page_of_rules_describes_all_keys(self):
+        text = re.sub(".\b", "", self.call("mandoc", "-T", "ascii", "alight-rules.5", cwd=self.directory).stdout)
         schema = json.loads(self.call(ALIGHT, "schema").stdout)
         keys = next(each["properties"] for each in self.objects(schema) if "while_busy" in each.get("properties", {}))
         self.assertGreater(len(keys), 40)
@@ -140,9 +141,9 @@ class ManualTests(PackagingTestCase):
             yield from self.objects(each)
 
     @needs("mandoc")
-    def test_each_names_the_variables_of_its_options(self):
+    def test_each_page_names_the_variables_of_its_options(self):
         def text(page):
-            return re.sub(".\b", "", self.call("mandoc", "-T", "ascii", f"{page}.1", cwd=self.folder).stdout)
+            return re.sub(".\b", "", self.call("mandoc", "-T", "ascii", f"{page}.1", cwd=self.directory).stdout)
         keys = json.loads(self.call(ALIGHT, "schema", "--config").stdout)["properties"]
         names = {f"ALIGHT_{key.upper()}" for key in keys if key != "log"} | {"ALIGHT_CONFIG"}
         names |= {f"ALIGHT_LOG_{key.upper()}" for key in keys["log"]["properties"]}
@@ -156,11 +157,11 @@ class ManualTests(PackagingTestCase):
                 self.assertIn(option, text(page))
                 self.assertRegex(text(page), rf"(?m)^ENVIRONMENT\n(?:.+\n|\n)*? +{name}\b")
 
-    def test_the_same_is_made_again(self):
+    def test_the_pages_are_reproducible(self):
         done = self.call(os.path.join(CHECKOUT, "packaging/make-man"), ALIGHT, self.path("again"))
         self.assert_silent(done)
         for page in self.pages:
-            self.assertEqual(read(self.folder, page), read(self.path("again"), page), page)
+            self.assertEqual(read(self.directory, page), read(self.path("again"), page), page)
 
 
 class CompletionTests(PackagingTestCase):
@@ -168,9 +169,9 @@ class CompletionTests(PackagingTestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        for folder in ("bin", "rules", "plugins"):
-            os.mkdir(os.path.join(cls.root, folder))
-        # Beside its launcher, and with a name of its own in PATH.
+        for directory in ("bin", "rules", "plugins"):
+            os.mkdir(os.path.join(cls.root, directory))
+        # A link in PATH; the launcher is beside its target.
         os.symlink(ALIGHT, os.path.join(cls.root, "bin/alight"))
         with open(os.path.join(cls.root, "rules/rules.yaml"), "w", encoding="utf-8") as file:
             file.write(RULES)
@@ -236,8 +237,8 @@ class CompletionTests(PackagingTestCase):
         self.assertEqual(self.bash("alight", "retry", "--config", "ids-config.yaml", ""), [ids["failed"]])
         self.assertEqual(self.bash("alight", "retry", "--journal", "none.db", ""), [""])
 
-    def test_each_option_with_a_value_offers_something_or_takes_any_text(self):
-        """What can't be completed is listed here, so that a new option is not forgotten."""
+    def test_each_option_with_a_value_has_a_completion_or_accepts_any_string(self):
+        """Options without a completion are listed here, so that a new option needs a decision."""
         free = {"--settle", "--poll", "--depth", "--exclude", "--limit", "--since", "--jobs", "--name", "--exec", "--with",
                 "--timeout", "--grace", "--listen", "--external-url", "-n", "--tag"}
         tree = json.loads(self.call(ALIGHT, "--experimental-dump-help").stdout)
@@ -253,7 +254,7 @@ class CompletionTests(PackagingTestCase):
         self.assertEqual({("-" if len(name) == 1 else "--") + name for name in silent} - free, set())
 
     def on_terminal(self, *command, prepare=None, typed, expected):
-        """Types a beginning and Tab into a shell, and waits until it has been completed."""
+        """Types the start of a command and Tab into a shell, and waits for the completion."""
         child, terminal = pty.fork()
         if child == 0:
             os.chdir(self.root)
@@ -283,7 +284,7 @@ class CompletionTests(PackagingTestCase):
 
     @needs("fish")
     def test_fish(self):
-        # Its commands can only be asked for without a terminal, and names on one.
+        # Commands can be tested only without a terminal, and names only on one.
         shown = self.in_shell("fish", "--no-config", "--command", "source ./fish; complete --do-complete 'alight ex'")
         self.assertEqual(shown, ["explain"])
         self.on_terminal("fish", "--no-config", prepare="source ./fish", typed="alight apply pap",
@@ -295,7 +296,7 @@ class CompletionTests(PackagingTestCase):
         prepare = "fpath=($PWD $fpath); autoload -Uz compinit; compinit -D -u"
         self.on_terminal("zsh", "-f", prepare=prepare, typed="alight apply pap", expected="alight apply paper-scans ")
 
-    def test_broken_rules_offer_nothing_and_say_nothing(self):
+    def test_invalid_rules_give_no_completions_and_no_messages(self):
         done = self.call(ALIGHT, "---completion", "jobs", "--", "--rule", "0", "0", "--rule", cwd="/proc")
         self.assertEqual((done.stdout.strip(), done.stderr), ("", ""))
 
@@ -311,10 +312,10 @@ class InstallTests(PackagingTestCase):
 
     def installed(self):
         return sorted(
-            os.path.join("/", os.path.relpath(os.path.join(folder, name), self.stage))
-            for folder, _, names in os.walk(self.stage) for name in names)
+            os.path.join("/", os.path.relpath(os.path.join(directory, name), self.stage))
+            for directory, _, names in os.walk(self.stage) for name in names)
 
-    def test_what_is_installed_works_and_goes_again(self):
+    def test_the_installed_program_works_and_can_be_uninstalled(self):
         self.stage = self.path("stage")
         products = os.path.dirname(os.path.realpath(ALIGHT))
         self.assertEqual(self.install(products), "")
@@ -323,9 +324,9 @@ class InstallTests(PackagingTestCase):
         version = self.call(program, "--version")
         self.assertEqual(version.stdout, self.call(ALIGHT, "--version").stdout)
 
-        # The plugins beside it are found, and the launcher is.
-        told = self.call(program, "plugins", "list", "--json").stdout
-        listed = {each["name"]: each for each in map(json.loads, told.splitlines())}
+        # The program finds the installed plugins and the launcher.
+        output = self.call(program, "plugins", "list", "--json").stdout
+        listed = {each["name"]: each for each in map(json.loads, output.splitlines())}
         self.assertEqual(listed["digest"]["state"], "ok")
         self.assertEqual(listed["digest"]["path"], self.stage + "/opt/tools/lib/alight/plugins/digest")
         names = [os.path.basename(os.path.dirname(path)) for path in glob.glob(CHECKOUT + "/plugins/*/plugin.yaml")]
@@ -333,7 +334,7 @@ class InstallTests(PackagingTestCase):
         tested = self.call(program, "plugins", "test", "digest")
         self.assertEqual((tested.returncode, tested.stderr), (0, ""), tested.stdout)
 
-        # What the plugin indexes is found by the command that was installed, without a word of where it is.
+        # The installed command finds the indexed file without an option for the location.
         with open(self.path("letter.txt"), "w", encoding="utf-8") as file:
             file.write("dear keeper of the lighthouse\n")
         with open(self.path("search.yaml"), "w", encoding="utf-8") as file:
@@ -361,7 +362,7 @@ class InstallTests(PackagingTestCase):
                 if "://" not in link:
                     self.assertTrue(os.path.exists(os.path.join(os.path.dirname(page), link)), f"{page}: {link}")
 
-        # What somebody wrote stays.
+        # A changed file is neither overwritten nor removed.
         with open(self.stage + "/etc/alight/config.yaml", "a", encoding="utf-8") as file:
             file.write("# ours\n")
         self.assertEqual(self.install(products), "not overwritten: /etc/alight/config.yaml\n")
@@ -373,7 +374,7 @@ class InstallTests(PackagingTestCase):
         self.assertEqual(self.installed(), [])
         self.assertFalse(glob.glob(self.stage + "/**/*alight*", recursive=True))
 
-    def test_the_rules_and_examples_that_are_installed_load(self):
+    def test_the_installed_rules_and_examples_load(self):
         self.stage = self.path("rules-stage")
         self.install(os.path.dirname(os.path.realpath(ALIGHT)))
         files = [path for path in glob.glob(self.stage + "/opt/tools/share/doc/alight/*/**/*.yaml", recursive=True)]
@@ -384,7 +385,7 @@ class InstallTests(PackagingTestCase):
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     @needs("mandoc")
-    def test_manual_pages_name_what_is_installed(self):
+    def test_manual_pages_name_installed_files(self):
         self.stage = self.path("pages-stage")
         self.install(os.path.dirname(os.path.realpath(ALIGHT)))
         documents = [os.path.basename(path) for path in glob.glob(CHECKOUT + "/docs/*.md")]
@@ -393,28 +394,28 @@ class InstallTests(PackagingTestCase):
             with self.subTest(os.path.basename(page)):
                 text = re.sub(".\b", "", self.call("mandoc", "-T", "ascii", "-O", "width=500", page).stdout)
                 self.assertNotIn("@PREFIX@", text)
-                # A page of the documentation is named by its place; 'docs/' is in messages of the program.
+                # Pages of the documentation are named by their path; 'docs/' appears in messages of the program.
                 for name in documents:
-                    for place in re.findall(rf"(\S*?)\b{re.escape(name)}", text):
-                        self.assertTrue(place.endswith(("/opt/tools/share/doc/alight/", "docs/")), f"{place}{name}")
+                    for prefix in re.findall(rf"(\S*?)\b{re.escape(name)}", text):
+                        self.assertTrue(prefix.endswith(("/opt/tools/share/doc/alight/", "docs/")), f"{prefix}{name}")
                 named |= set(re.findall(r"/opt/tools/[\w./-]*\w", text))
         self.assertIn("/opt/tools/lib/alight/plugins", named)
         self.assertIn("/opt/tools/share/doc/alight/explain.md", named)
         for path in named:
             self.assertTrue(os.path.exists(self.stage + path), path)
 
-    def test_the_example_is_in_order_and_switched_off(self):
-        folder = os.path.join(CHECKOUT, "packaging/etc/rules")
-        done = self.call(ALIGHT, "check", folder)
+    def test_the_example_rule_is_valid_and_disabled(self):
+        directory = os.path.join(CHECKOUT, "packaging/etc/rules")
+        done = self.call(ALIGHT, "check", directory)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"(?m)^rule 'incoming' .*: disabled$")
         with open(self.path("example.yaml"), "w", encoding="utf-8") as file:
-            file.write(read(folder, "example.yaml").replace("    enabled: false\n", ""))
+            file.write(read(directory, "example.yaml").replace("    enabled: false\n", ""))
         done = self.call(ALIGHT, "check", "example.yaml")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("/srv/incoming/*.pdf, watched from /srv/incoming", done.stdout)
 
-    def test_the_copyright_names_every_library_that_is_linked_statically(self):
+    def test_the_copyright_names_every_statically_linked_library(self):
         paragraphs = [dict(re.findall(r"^([\w-]+): ?(.*)$", each, re.M))
                       for each in read(CHECKOUT, "packaging/debian/copyright").split("\n\n")]
         files = {name: each for each in paragraphs for name in each.get("Files", "").split()}
@@ -425,23 +426,23 @@ class InstallTests(PackagingTestCase):
                 self.assertIn(name, files)
         texts = {each["License"] for each in paragraphs if "License" in each and "Files" not in each}
         self.assertEqual({each["License"] for each in files.values()} - texts, set())
-        # Those that ask for it are given the exception, and others not.
+        # The exception is listed exactly for the licenses that have it.
         for name in packages:
             for path in glob.glob(f"{CHECKOUT}/.build/checkouts/{name}/LICENSE*"):
                 self.assertEqual("runtime library exception" in read(path).lower(),
                                  "exception" in files[name]["License"], name)
 
     def settings(self, text):
-        """What holds with that configuration, by the names of keys; the paths of root, as the program is installed for it."""
+        """Returns the effective settings of a configuration, by key."""
         with open(self.path("some.yaml"), "w", encoding="utf-8") as file:
             file.write(text)
         done = self.call(ALIGHT, "config", "--json", "--config", "some.yaml")
         self.assertEqual((done.returncode, done.stderr), (0, ""), text)
         return json.loads(done.stdout)["settings"]
 
-    def test_the_configuration_has_every_key_and_each_can_be_set_alone(self):
+    def test_the_configuration_has_every_key_and_each_can_be_set_separately(self):
         lines = read(CHECKOUT, "packaging/etc/config.yaml").splitlines()
-        usual = self.settings("")
+        defaults = self.settings("")
         keys, above = {}, None
         for number, line in enumerate(lines):
             if key := re.fullmatch(r"#( *)([a-z_]+):( .+)?", line):
@@ -451,20 +452,20 @@ class InstallTests(PackagingTestCase):
                 name = f"{above[0]}.{key[2]}" if key[1] == "  " else key[2]
                 self.assertNotIn(name, keys)
                 keys[name] = f"{above[1][1:]}\n{line[1:]}\n" if key[1] == "  " else f"{line[1:]}\n"
-                # What it is stands above it.
+                # A comment above it describes it.
                 self.assertRegex(lines[number - 1], r"^# [A-Z].*\.$", name)
-        self.assertEqual(set(keys), set(usual))
+        self.assertEqual(set(keys), set(defaults))
         for name, text in keys.items():
             with self.subTest(name):
-                told = self.settings(text)
-                self.assertEqual([each for each in told if told[each]["origin"]["kind"] == "file"], [name])
-                # Of these there is no value that is the usual one everywhere.
+                found = self.settings(text)
+                self.assertEqual([each for each in found if found[each]["origin"]["kind"] == "file"], [name])
+                # The defaults of these keys depend on the machine and the user.
                 if name not in ("rules", "plugins", "jobs.limit", "jobs.extra", "external_url") and (os.geteuid() == 0 or name not in ("journal", "control")):
-                    self.assertEqual(told[name]["value"], usual[name]["value"])
+                    self.assertEqual(found[name]["value"], defaults[name]["value"])
         everything = self.settings("".join(f"{line[1:] if re.match('#(?:  )?[a-z_]+:', line) else line}\n" for line in lines))
         self.assertEqual({each["origin"]["kind"] for each in everything.values()}, {"file"})
 
-    def test_without_a_program_it_says_what_to_do(self):
+    def test_without_a_build_the_installation_prints_the_required_command(self):
         done = self.call(os.path.join(CHECKOUT, "packaging/install"), self.root)
         self.assertEqual(done.returncode, 1)
         self.assertIn("help: make build", done.stderr)
@@ -472,14 +473,15 @@ class InstallTests(PackagingTestCase):
 
 
 class DemoTests(PackagingTestCase):
-    """`make demo`: what it builds, what it shows, and what it leaves."""
+    """Tests of `make demo`: its build, its output, and its cleanup."""
 
-    # Root's default places are the machine's, whatever HOME is: here they are empty, and must be so at the end.
-    ON_EMPTY_PLACES = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /var/lib && mount -t tmpfs none /run || exit 99\n"
-                       '"$@"; status=$?; ls -A /var/lib /run >&2; exit $status', "sh"]
+    # The default paths of root do not depend on HOME: here they are empty, and must still be empty at the end.
+    ON_EMPTY_DIRECTORIES = [
+        "unshare", "--mount", "sh", "-c", "mount -t tmpfs none /var/lib && mount -t tmpfs none /run || exit 99\n"
+        '"$@"; status=$?; ls -A /var/lib /run >&2; exit $status', "sh"]
 
     def build(self, script):
-        """Builds with a program in place of swift; returns what was shown and the calls."""
+        """Builds with a replacement for swift; returns the output and the calls."""
         swift = self.path("swift")
         with open(swift, "w", encoding="utf-8") as file:
             file.write(f'#!/bin/bash\necho "$*" >>{self.path("calls")}\n{script}\n')
@@ -488,7 +490,7 @@ class DemoTests(PackagingTestCase):
         done = self.call(os.path.join(CHECKOUT, "packaging/build-demo"), swift, "build", "-c", "release")
         return done, read(self.path("calls")).splitlines()
 
-    def test_only_the_program_is_built_and_modules_are_shown(self):
+    def test_only_the_program_is_built_and_its_modules_are_shown(self):
         done, calls = self.build(
             "echo '[0/9] Write sources'; echo '[1/9] Compiling Rules Rule.swift'; echo '[2/9] Compiling Rules Job.swift'\n"
             "echo 'Build complete!'")
@@ -498,15 +500,15 @@ class DemoTests(PackagingTestCase):
         self.assertRegex(lines[0], r"takes about \d+ minutes on 2 processors")
         self.assertEqual([re.sub(r"^  \d+:\d\d  ", "", line) for line in lines[1:]], ["Rules", "Rules"])
 
-    def test_a_build_that_fails_shows_why(self):
+    def test_a_failed_build_shows_the_reason(self):
         done, calls = self.build("echo 'Rule.swift:3:1: error: unknown type'; exit 1")
         self.assertEqual((done.returncode, len(calls)), (1, 1))
         self.assertIn("Rule.swift:3:1: error: unknown type", done.stderr)
 
-    def listing(self, *folders):
+    def listing(self, *roots):
         found = {}
-        for folder in folders:
-            for top, directories, names in os.walk(folder):
+        for root in roots:
+            for top, directories, names in os.walk(root):
                 directories[:] = [name for name in directories if name not in (".build", ".git")]
                 for name in [*directories, *names]:
                     status = os.lstat(os.path.join(top, name))
@@ -515,12 +517,12 @@ class DemoTests(PackagingTestCase):
         return found
 
     @needs("vips")
-    def test_it_runs_beside_another_instance_and_leaves_nothing(self):
+    def test_the_demo_runs_beside_another_instance_and_removes_its_files(self):
         for name in ("in", "run", "tmp"):
             os.mkdir(self.path(name), 0o700)
         with open(self.path("rules.yaml"), "w", encoding="utf-8") as file:
             file.write(RULES)
-        # Both have the same user and variables, and so the same defaults.
+        # Both have the same user and environment, so the same defaults.
         variables = {
             "PATH": SYSTEM_PATH, "HOME": self.root, "LC_ALL": "C.UTF-8", "TMPDIR": self.path("tmp"),
             "XDG_RUNTIME_DIR": self.path("run"), "ALIGHT_JOURNAL": self.path("journal.db"),
@@ -531,27 +533,30 @@ class DemoTests(PackagingTestCase):
         try:
             self.assertIn("ready: watching", instance.stderr.readline())
             shutil.rmtree(os.path.join(CHECKOUT, "plugins/python/__pycache__"), ignore_errors=True)
-            places = (CHECKOUT, self.path("in"), self.path("tmp"), self.path("run"))
-            before = self.listing(*places)
-            hasOwn = os.geteuid() == 0 and subprocess.run(
-                [*self.ON_EMPTY_PLACES, "true"], capture_output=True, timeout=60).returncode == 0
+            directories = (CHECKOUT, self.path("in"), self.path("tmp"), self.path("run"))
+            before = self.listing(*directories)
+            has_namespace = os.geteuid() == 0 and subprocess.run(
+                [*self.ON_EMPTY_DIRECTORIES, "true"], capture_output=True, timeout=60).returncode == 0
             demo = subprocess.run(
-                [*(self.ON_EMPTY_PLACES if hasOwn else []), os.path.join(CHECKOUT, "packaging/demo"), ALIGHT],
+                [*(self.ON_EMPTY_DIRECTORIES if has_namespace else []),
+                 os.path.join(CHECKOUT, "packaging/demo"), ALIGHT],
                 cwd=self.root, env=variables, capture_output=True, text=True, timeout=120)
-            self.assertEqual((demo.returncode, demo.stderr), (0, "/run:\n\n/var/lib:\n" if hasOwn else ""), demo.stdout)
-            self.assertEqual(self.listing(*places), before)
-            told = subprocess.run([ALIGHT, "status", "--json"], env=variables, capture_output=True, text=True, timeout=60)
-            self.assertEqual(json.loads(told.stdout)["counts"]["attempts"], 0)
+            errors = "/run:\n\n/var/lib:\n" if has_namespace else ""
+            self.assertEqual((demo.returncode, demo.stderr), (0, errors), demo.stdout)
+            self.assertEqual(self.listing(*directories), before)
+            status = subprocess.run(
+                [ALIGHT, "status", "--json"], env=variables, capture_output=True, text=True, timeout=60)
+            self.assertEqual(json.loads(status.stdout)["counts"]["attempts"], 0)
         finally:
             instance.send_signal(signal.SIGTERM)
             _, errors = instance.communicate(timeout=60)
         self.assertEqual((instance.returncode, errors), (0, "stopping\n"))
 
-        # The camera's image was moved, and has its thumbnail.
+        # The image of the camera was moved, and has a thumbnail.
         self.assertRegex(demo.stdout, r"by-date: created ~/Pictures/inbox/IMG_\d+_\d+\.jpg: succeeded")
         self.assertRegex(demo.stdout, r"(?m)^thumbnail: ~/Pictures/thumbs/.*IMG_.*\.webp, 256 x 171 pixels$")
 
-        # What it says to type next does what it says.
+        # The suggested commands work.
         os.mkdir(self.path("inbox"))
         lines = re.findall(r"^    (.*)$", demo.stdout, re.M)
         self.assertEqual([line.replace(ALIGHT, "alight").split()[:2] for line in lines], [["alight", "new"], ["alight", "run"]])
@@ -561,14 +566,14 @@ class DemoTests(PackagingTestCase):
 
 
 class InstructionTests(PackagingTestCase):
-    """What docs/installing.md tells to type."""
+    """Tests of the commands in docs/installing.md."""
 
     def blocks(self):
         found = re.findall(r"^```sh\n(.*?)^```$", read(CHECKOUT, "docs/installing.md"), re.M | re.S)
         self.assertGreater(len(found), 4)
         return found
 
-    def test_the_goals_of_make_are_there(self):
+    def test_the_goals_of_make_exist(self):
         calls = [line for block in self.blocks() for line in block.splitlines() if re.match(r"(sudo )?make ", line)]
         self.assertGreater(len(calls), 5)
         for call in calls:
@@ -576,7 +581,7 @@ class InstructionTests(PackagingTestCase):
                 done = self.call("make", "--dry-run", *call.removeprefix("sudo ").split()[1:], cwd=CHECKOUT)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_the_beginning_works(self):
+    def test_the_first_steps_work(self):
         block = next(block for block in self.blocks() if "alight new" in block)
         lines = block.splitlines()
         self.assertEqual(lines[-1], "alight run")
@@ -593,7 +598,7 @@ class VersionTests(PackagingTestCase):
     SOURCE = os.path.join(CHECKOUT, "Sources/Base/CShims/CBuildCommit")
 
     def commit(self, source, *options):
-        """What a program says that is compiled with the source."""
+        """Returns the output of a program compiled with the source."""
         main = self.path("main.c")
         with open(main, "w", encoding="utf-8") as file:
             file.write('#include <stdio.h>\n#include "CBuildCommit.h"\nint main(void) { puts(build_commit()); }\n')
@@ -601,7 +606,7 @@ class VersionTests(PackagingTestCase):
         self.assert_silent(self.call("cc", *options, f"-I{self.SOURCE}/include", source, main, "-o", program))
         return self.call(program).stdout.strip()
 
-    def test_the_program_tells_its_version(self):
+    def test_the_program_prints_its_version(self):
         done = self.call(ALIGHT, "--version")
         self.assertRegex(done.stdout, r"^alight \d+\.\d+\.\d+( \(commit [0-9a-f]{7,}(-dirty)?\))?\n$")
 

@@ -1,8 +1,8 @@
-"""Tests of the plugins that Alight ships, called as the protocol says.
+"""Tests of the shipped plugins, called by the plugin protocol.
 
     python3 -m unittest discover -s Tests/PluginTests -v
 
-Only the standard library, and the programs that the plugins themselves need.
+They need only the standard library and the programs that the plugins require.
 """
 
 import base64
@@ -29,7 +29,7 @@ HAS_FFMPEG = bool(shutil.which("ffmpeg", path=SYSTEM_PATH))
 
 
 class ProtocolTests(PluginTestCase):
-    def test_the_conformance_cases_hold(self):
+    def test_the_conformance_cases_pass(self):
         for name in NAMES:
             with self.subTest(plugin=name):
                 if lacking := missing_programs(name):
@@ -38,7 +38,7 @@ class ProtocolTests(PluginTestCase):
                     self.skipTest("it is not built: packaging/install-plugins .build/debug")
                 self.assertEqual(CASE.run_case(os.path.join(PLUGINS, name)), [])
 
-    def test_an_unknown_verb_is_64(self):
+    def test_an_unknown_verb_exits_with_64(self):
         for plugin in EXECUTABLES:
             for arguments in (["start"], ["RUN"], [], ["run", "twice"]):
                 with self.subTest(plugin=os.path.basename(plugin), arguments=arguments):
@@ -48,7 +48,7 @@ class ProtocolTests(PluginTestCase):
                     self.assertEqual(done.stdout, b"")
                     self.assertEqual(done.stderr.count(b"\n"), 1)
 
-    def test_a_request_that_is_none_is_65(self):
+    def test_an_invalid_request_exits_with_65(self):
         for plugin in EXECUTABLES:
             for text in (b"", b"hello", b"[]", b"{}", b'{"events":[]}', b"\xff"):
                 with self.subTest(plugin=os.path.basename(plugin), text=text):
@@ -56,21 +56,21 @@ class ProtocolTests(PluginTestCase):
                     self.assertEqual(done.returncode, 65)
                     self.assertEqual(done.stdout, b"")
 
-    def test_check_says_what_it_runs_on(self):
-        # `check` is optional, and the Swift library has none.
+    def test_check_reports_its_environment(self):
+        # `check` is optional, and the Swift library does not implement it.
         for name in PYTHON_NAMES:
             plugin = os.path.join(PLUGINS, name, name)
             done = subprocess.run([plugin, "check"], stdin=subprocess.DEVNULL, capture_output=True)
             self.assertEqual(done.returncode, 0)
             self.assertIn(json.loads(done.stdout)["outcome"], ("succeeded", "failed"))
 
-    def test_the_runner_tells_what_differs(self):
-        with tempfile.TemporaryDirectory() as folder:
+    def test_the_runner_reports_differences(self):
+        with tempfile.TemporaryDirectory() as directory:
             for name in ("reindex", "python"):
-                shutil.copytree(os.path.join(PLUGINS, name), os.path.join(folder, name))
-            with open(os.path.join(folder, "reindex", "response.json"), "w", encoding="utf-8") as file:
+                shutil.copytree(os.path.join(PLUGINS, name), os.path.join(directory, name))
+            with open(os.path.join(directory, "reindex", "response.json"), "w", encoding="utf-8") as file:
                 json.dump({"outcome": "failed", "results": [], "extra": 1}, file)
-            done = subprocess.run([RUNNER, os.path.join(folder, "reindex")], capture_output=True, text=True)
+            done = subprocess.run([RUNNER, os.path.join(directory, "reindex")], capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)
         self.assertIn('response.outcome is "succeeded", expected "failed"', done.stdout)
         self.assertIn("response.results has 3 elements, expected 0", done.stdout)
@@ -88,7 +88,7 @@ def vips(*arguments):
 
 
 def with_orientation(jpeg, orientation):
-    """Returns a JPEG file's bytes with an EXIF block that holds only this orientation."""
+    """Returns the bytes of a JPEG file with an EXIF block that contains only this orientation."""
     tiff = b"MM\0*" + struct.pack(">IH HHIHH I", 8, 1, 0x0112, 3, 1, orientation, 0, 0)
     block = b"Exif\0\0" + tiff
     return jpeg[:2] + b"\xff\xe1" + struct.pack(">H", len(block) + 2) + block + jpeg[2:]
@@ -100,21 +100,21 @@ class ThumbnailTests(PluginTestCase):
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="alight-pictures-")
-        cls.addClassCleanup(folder.cleanup)
-        cls.pictures = {}
+        directory = tempfile.TemporaryDirectory(prefix="alight-pictures-")
+        cls.addClassCleanup(directory.cleanup)
+        cls.images = {}
 
         def make(name, *operation):
-            path = os.path.join(folder.name, name)
+            path = os.path.join(directory.name, name)
             vips(*[path if each == "OUT" else each for each in operation])
             with open(path, "rb") as file:
-                cls.pictures[name.split("[")[0]] = file.read()
+                cls.images[name.split("[")[0]] = file.read()
             return path
 
         # 600x400, the upper half red, the lower half blue.
-        with open(os.path.join(folder.name, "flag.ppm"), "wb") as file:
+        with open(os.path.join(directory.name, "flag.ppm"), "wb") as file:
             file.write(b"P6\n600 400\n255\n" + b"\xf0\x10\x10" * 600 * 200 + b"\x10\x10\xf0" * 600 * 200)
-        flag = os.path.join(folder.name, "flag.ppm")
+        flag = os.path.join(directory.name, "flag.ppm")
         make("flag.jpg", "jpegsave", flag, "OUT")
         make("flag.png", "pngsave", flag, "OUT")
         make("flag.webp", "webpsave", flag, "OUT")
@@ -138,7 +138,7 @@ class ThumbnailTests(PluginTestCase):
 
     def point(self, path, x, y):
         with open(path, "rb") as file:
-            copy = self.write(b".look" + os.path.splitext(path)[1], file.read())
+            copy = self.write(b".copy" + os.path.splitext(path)[1], file.read())
         numbers = vips("getpoint", os.fsdecode(copy), str(x), str(y)).split()
         os.unlink(copy)
         return [round(float(each)) for each in numbers]
@@ -147,10 +147,10 @@ class ThumbnailTests(PluginTestCase):
         with open(path, "rb") as file:
             return subprocess.run(["vipsheader", "-a", "stdin"], stdin=file, capture_output=True, text=True).stdout
 
-    def test_every_format_in_and_out(self):
+    def test_every_input_and_output_format(self):
         magic = {"jpg": b"\xff\xd8\xff", "jpeg": b"\xff\xd8\xff", "PNG": b"\x89PNG", "webp": b"RIFF"}
         for name in ("flag.jpg", "flag.png", "flag.webp", "flag.gif", "flag.tif"):
-            path = self.write(os.fsencode(name), self.pictures[name])
+            path = self.write(os.fsencode(name), self.images[name])
             for ending in magic if name == "flag.jpg" else ["webp"]:
                 head = magic[ending]
                 with self.subTest(source=name, to=ending):
@@ -165,33 +165,33 @@ class ThumbnailTests(PluginTestCase):
                     self.assertTrue(data.startswith(head))
                     self.assertEqual(len(data), response["values"]["bytes"])
 
-    def test_heic_and_avif_where_the_library_can(self):
+    def test_heic_and_avif_where_the_library_supports_them(self):
         for name in ("flag.heic", "flag.avif"):
             with self.subTest(source=name):
-                if name not in self.pictures:
+                if name not in self.images:
                     print(f"skipped: this libvips makes no {name[-4:]}", flush=True)
                     continue
-                path = self.write(os.fsencode(name), self.pictures[name])
+                path = self.write(os.fsencode(name), self.images[name])
                 response = self.thumbnail(path, self.path(b"out.webp"))
                 self.assertEqual(response["outcome"], "succeeded", response)
                 self.assertEqual(response["message"], "256x171 webp")
 
-    def test_avif_out_where_the_library_can(self):
-        if "flag.avif" not in self.pictures:
+    def test_avif_output_where_the_library_supports_it(self):
+        if "flag.avif" not in self.images:
             self.skipTest("this libvips makes no AVIF")
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         response = self.thumbnail(path, self.path(b"out.avif"))
         self.assertEqual(response["message"], "256x171 avif", response)
         with open(self.path(b"out.avif"), "rb") as file:
             self.assertEqual(file.read(12)[4:], b"ftypavif")
 
-    def test_the_content_decides_not_the_name(self):
-        path = self.write(b"really a png.jpg", self.pictures["flag.png"])
+    def test_the_content_determines_the_format(self):
+        path = self.write(b"really a png.jpg", self.images["flag.png"])
         self.assertEqual(self.thumbnail(path, self.path(b"out.webp"))["message"], "256x171 webp")
 
-    def test_the_orientation_tag_makes_it_upright(self):
+    def test_the_orientation_tag_is_applied(self):
         red, blue = [240, 16, 16], [16, 16, 240]
-        cases = {  # orientation: size, colour at the left, right, top, bottom; None where both meet
+        cases = {  # orientation: size, colour at the left, right, top, bottom; None on the boundary
             1: ("256x171", None, None, red, blue),
             3: ("256x171", None, None, blue, red),
             6: ("171x256", blue, red, None, None),
@@ -199,26 +199,26 @@ class ThumbnailTests(PluginTestCase):
         }
         for orientation, (size, left, right, top, bottom) in cases.items():
             with self.subTest(orientation=orientation):
-                path = self.write(b"turned.jpg", with_orientation(self.pictures["flag.jpg"], orientation))
+                path = self.write(b"turned.jpg", with_orientation(self.images["flag.jpg"], orientation))
                 self.assertIn(f"orientation: {orientation}", self.header(path))
                 target = self.path(b"out.png")
                 response = self.thumbnail(path, target)
                 self.assertEqual(response["message"], f"{size} png", response)
                 width, height = response["values"]["width"], response["values"]["height"]
-                places = {
+                points = {
                     (5, height // 2): left, (width - 5, height // 2): right,
                     (width // 2, 5): top, (width // 2, height - 5): bottom,
                 }
-                for (x, y), colour in places.items():
+                for (x, y), colour in points.items():
                     if colour:
                         for channel, expected in zip(self.point(target, x, y), colour):
                             self.assertAlmostEqual(channel, expected, delta=12, msg=f"at {x},{y}")
                 self.assertNotIn("exif", self.header(target))
 
-    def test_metadata_stays_behind(self):
-        path = self.write(b"turned.jpg", with_orientation(self.pictures["flag.jpg"], 6))
-        tagged = self.write(b"tagged.jpg", self.pictures["tagged.jpg"])
-        avif = [b"avif"] if "flag.avif" in self.pictures else []
+    def test_metadata_is_removed(self):
+        path = self.write(b"turned.jpg", with_orientation(self.images["flag.jpg"], 6))
+        tagged = self.write(b"tagged.jpg", self.images["tagged.jpg"])
+        avif = [b"avif"] if "flag.avif" in self.images else []
         for path, endings in ((path, [b"jpg", b"png", b"webp"]), (tagged, [b"jpg", b"webp", *avif])):
             for ending in endings:
                 with self.subTest(path=path, ending=ending):
@@ -230,18 +230,18 @@ class ThumbnailTests(PluginTestCase):
                     for word in (b"Exif", b"EXIF", b"ICC", b"iCCP", b"prof"):
                         self.assertNotIn(word, data)
 
-    def test_colours_stay_with_and_without_a_profile(self):
+    def test_colours_are_preserved_with_and_without_a_profile(self):
         for name in ("flag.jpg", "flag.png", "deep.png", "tagged.jpg"):
-            path = self.write(os.fsencode(name), self.pictures[name])
+            path = self.write(os.fsencode(name), self.images[name])
             self.thumbnail(path, self.path(b"out.png"))
             for y, colour in ((5, [240, 16, 16]), (165, [16, 16, 240])):
                 point = self.point(self.path(b"out.png"), 128, y)
                 for channel, expected in zip(point, colour):
                     self.assertAlmostEqual(channel, expected, delta=12, msg=f"{name}: {point}")
 
-    def test_transparency_is_kept_or_white(self):
+    def test_transparency_is_preserved_or_white(self):
         for name in ("alpha.png", "alpha.webp"):
-            path = self.write(os.fsencode(name), self.pictures[name])
+            path = self.write(os.fsencode(name), self.images[name])
             self.thumbnail(path, self.path(b"out.png"))
             self.assertEqual(self.point(self.path(b"out.png"), 20, 20)[3], 0)
             self.thumbnail(path, self.path(b"out.webp"))
@@ -249,19 +249,19 @@ class ThumbnailTests(PluginTestCase):
             self.thumbnail(path, self.path(b"out.jpg"))
             self.assertTrue(all(each > 250 for each in self.point(self.path(b"out.jpg"), 20, 20)))
 
-    def test_it_never_enlarges(self):
-        path = self.write(b"small.png", self.pictures["small.png"])
+    def test_images_are_never_enlarged(self):
+        path = self.write(b"small.png", self.images["small.png"])
         self.assertEqual(self.thumbnail(path, self.path(b"out.webp"))["message"], "30x20 webp")
 
-    def test_quality_counts(self):
-        path = self.write(b"noise.jpg", self.pictures["noise.jpg"])
+    def test_quality_changes_the_size(self):
+        path = self.write(b"noise.jpg", self.images["noise.jpg"])
         sizes = [self.thumbnail(path, self.path(b"out.webp"), quality=each)["values"]["bytes"] for each in (5, 95)]
         self.assertLess(sizes[0] * 2, sizes[1])
 
-    def test_hostile_names_in_both_places(self):
+    def test_hostile_names_of_source_and_destination(self):
         for name in HOSTILE_NAMES:
             with self.subTest(name=name):
-                path = self.write(os.path.join(b"in", name), self.pictures["flag.jpg"])
+                path = self.write(os.path.join(b"in", name), self.images["flag.jpg"])
                 target = self.path(b"out [Q=1] %s \xe9", name + b".webp")
                 response = self.thumbnail(path, target)
                 self.assertEqual(response["outcome"], "succeeded", response)
@@ -272,15 +272,15 @@ class ThumbnailTests(PluginTestCase):
         expected += [os.path.join(b"out [Q=1] %s \xe9", name + b".webp") for name in HOSTILE_NAMES]
         self.assertEqual(self.all_files(), sorted(expected))
 
-    def test_bytes_that_were_lost_in_to_are_refused(self):
-        path = self.write(b"caf\xe9.jpg", self.pictures["flag.jpg"])
+    def test_a_lossy_destination_is_refused(self):
+        path = self.write(b"caf\xe9.jpg", self.images["flag.jpg"])
         request = self.request([self.event(path)], {"to": os.fsdecode(self.root) + "/caf\ufffd.webp"})
         response = self.run_plugin(request)
         self.assertEqual((response["outcome"], response["code"]), ("failed", "name-not-utf8"))
 
-    def test_what_is_no_picture_fails(self):
-        jpeg = self.pictures["noise.jpg"]
-        png = bytearray(self.pictures["flag.png"])
+    def test_an_invalid_image_fails(self):
+        jpeg = self.images["noise.jpg"]
+        png = bytearray(self.images["flag.png"])
         png[60:80] = b"x" * 20
         cases = {
             "empty": b"", "text": b"hello", "zeros": bytes(100_000), "cut off": jpeg[:len(jpeg) // 2],
@@ -296,14 +296,14 @@ class ThumbnailTests(PluginTestCase):
                 self.assertLess(len(response["message"]), 200)
         self.assertEqual(self.all_files(), [b"broken.jpg"])
 
-    def test_a_failure_leaves_the_old_thumbnail(self):
+    def test_a_failure_does_not_replace_the_old_thumbnail(self):
         target = self.write(b"out.webp", b"old")
         path = self.write(b"broken.jpg", b"\xff\xd8\xff broken")
         self.assertEqual(self.thumbnail(path, target)["outcome"], "failed")
         with open(target, "rb") as file:
             self.assertEqual(file.read(), b"old")
 
-    def test_what_is_no_file_is_skipped(self):
+    def test_special_files_are_skipped(self):
         os.mkdir(self.path(b"folder.jpg"))
         os.mkfifo(self.path(b"pipe.jpg"))
         os.symlink(b"nowhere", self.path(b"link.jpg"))
@@ -312,15 +312,15 @@ class ThumbnailTests(PluginTestCase):
                 response = self.thumbnail(self.path(name), self.path(b"out.webp"))
                 self.assertEqual(response["outcome"], "skipped", response)
 
-    def test_only_its_events_count(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+    def test_other_events_are_skipped(self):
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         for kind in ("created", "modified", "moved"):
             self.assertEqual(self.thumbnail(path, self.path(b"out.webp"), kind)["outcome"], "succeeded")
         for kind in ("deleted", "attributes", "arriving"):
             self.assertEqual(self.thumbnail(path, self.path(b"out.webp"), kind)["outcome"], "skipped")
 
-    def test_wrong_parameters_fail(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+    def test_invalid_parameters_fail(self):
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         good = os.fsdecode(self.path(b"out.webp"))
         for settings in (
                 {}, {"to": ""}, {"to": "relative.webp"}, {"to": good[:-5]}, {"to": good + ".svg"}, {"to": 5},
@@ -330,26 +330,26 @@ class ThumbnailTests(PluginTestCase):
                 response = self.run_plugin(self.request([self.event(path)], settings))
                 self.assertEqual((response["outcome"], response["code"]), ("failed", "bad-parameters"))
 
-    def test_a_relative_destination_is_meant_from_the_rules_file(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+    def test_a_relative_destination_is_relative_to_the_rules_file(self):
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         request = self.request([self.event(path)], {"to": "thumbs/out.webp"})
         request["rule"]["file"] = os.fsdecode(self.path(b"rules.yaml"))
         response = self.run_plugin(request)
         self.assertEqual(response["outcome"], "succeeded", response)
         self.assertTrue(os.path.exists(self.path(b"thumbs", b"out.webp")))
 
-    def test_the_picture_itself_is_never_overwritten(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+    def test_the_source_is_never_overwritten(self):
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         os.symlink(path, self.path(b"symlink.jpg"))
         os.link(path, self.path(b"link.jpg"))
         for name in (b"flag.jpg", b"symlink.jpg", b"link.jpg", b"./flag.jpg"):
             response = self.thumbnail(path, self.path(name))
             self.assertEqual((response["outcome"], response["code"]), ("failed", "same-file"))
         with open(path, "rb") as file:
-            self.assertEqual(file.read(), self.pictures["flag.jpg"])
+            self.assertEqual(file.read(), self.images["flag.jpg"])
 
-    def test_a_folder_in_the_way_fails(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+    def test_a_directory_at_the_destination_fails(self):
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         os.mkdir(self.path(b"out.webp"))
         response = self.thumbnail(path, self.path(b"out.webp"))
         self.assertEqual((response["outcome"], response["code"]), ("failed", "eisdir"))
@@ -359,8 +359,8 @@ class ThumbnailTests(PluginTestCase):
         self.assertEqual((response["outcome"], response["code"]), ("failed", "enametoolong"))
         self.assertEqual(self.all_files(), [b"flag.jpg"])
 
-    def test_twice_leaves_the_same(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+    def test_a_second_run_gives_the_same_result(self):
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         states = []
         for _ in range(2):
             response = self.thumbnail(path, self.path(b"out", b"flag.webp"))
@@ -368,14 +368,14 @@ class ThumbnailTests(PluginTestCase):
                 states.append((response, file.read(), self.all_files()))
         self.assertEqual(states[0], states[1])
 
-    def test_a_dry_run_touches_nothing(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+    def test_a_dry_run_changes_nothing(self):
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         request = self.request([self.event(path)], self.settings(self.path(b"out", b"flag.webp")), dry_run=True)
         self.assertEqual(self.run_plugin(request)["outcome"], "succeeded")
         self.assertEqual(self.all_files(), [b"flag.jpg"])
 
     @unittest.skipUnless(HAS_POPPLER, "poppler-utils is not installed; make plugins-deps installs it")
-    def test_the_first_page_of_a_pdf(self):
+    def test_a_pdf_gives_its_first_page(self):
         for name in HOSTILE_NAMES[:9]:
             path = self.write(b"in/" + name, pdf("The first page", "the second"))
             response = self.thumbnail(path, self.path(b"out/" + name + b".png"))
@@ -392,8 +392,8 @@ class ThumbnailTests(PluginTestCase):
             self.assertEqual((response["outcome"], response["code"]), ("failed", "damaged"), response)
 
     @unittest.skipUnless(HAS_FFMPEG, "ffmpeg is not installed; make plugins-deps installs it")
-    def test_a_frame_of_a_video(self):
-        # Black at first, then red: the first frame would tell nothing.
+    def test_a_video_gives_a_frame(self):
+        # Black at first, then red: the thumbnail must not show the first frame.
         source = ["-f", "lavfi", "-i", "color=black:size=160x120:rate=10:duration=0.2", "-f", "lavfi", "-i",
                   "color=red:size=160x120:rate=10:duration=3.8", "-filter_complex", "concat"]
         os.mkdir(self.path(b"in"))
@@ -410,7 +410,7 @@ class ThumbnailTests(PluginTestCase):
                 self.assertTrue(red > 200 and green < 60 and blue < 60, (red, green, blue))
 
     @unittest.skipUnless(HAS_FFMPEG, "ffmpeg is not installed; make plugins-deps installs it")
-    def test_a_video_that_is_none_fails(self):
+    def test_an_invalid_video_fails(self):
         sound = self.path(b"sound.mkv")
         subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "sine=440:duration=1", sound], check=True)
         self.assertEqual(self.thumbnail(sound, self.path(b"out/a.png"))["code"], "no-video")
@@ -430,12 +430,12 @@ class ThumbnailTests(PluginTestCase):
             response = self.run_plugin(request, path=os.fsdecode(tools))
             self.assertEqual((response["outcome"], response["code"]), ("failed", "missing-program"))
             self.assertIn(f"install the package {package}", response["message"])
-        path = self.write(b"in/a.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"in/a.jpg", self.images["flag.jpg"])
         request = self.request([self.event(path)], self.settings(self.path(b"out.webp")))
         self.assertEqual(self.run_plugin(request, path=os.fsdecode(tools))["outcome"], "succeeded")
 
     def test_without_libvips_it_names_the_package(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         tools = self.path(b"bin")
         os.mkdir(tools)
         os.symlink(shutil.which("python3", path=SYSTEM_PATH), os.path.join(tools, b"python3"))
@@ -444,8 +444,8 @@ class ThumbnailTests(PluginTestCase):
         self.assertEqual((response["outcome"], response["code"]), ("failed", "missing-program"))
         self.assertIn("libvips-tools", response["message"])
 
-    def test_a_full_disk_is_tried_again(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+    def test_a_full_disk_is_retried(self):
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         disk = self.path(b"disk")
         os.mkdir(disk)
         script = 'mount -t tmpfs -o size=4k tmpfs "$0" && head -c 4096 /dev/zero >"$0/fill" && "$@" && ls -A "$0" >&2'
@@ -459,8 +459,8 @@ class ThumbnailTests(PluginTestCase):
         self.assertEqual((response["outcome"], response["code"]), ("retry", "enospc"), response)
         self.assertEqual(errors.decode().split(), ["fill"])
 
-    def test_a_leftover_of_a_killed_attempt_is_removed_by_the_next(self):
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+    def test_the_next_attempt_removes_the_files_of_a_killed_one(self):
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         request = self.request([self.event(path)], self.settings(self.path(b"out", b"flag.webp")))
         module = load(THUMBNAIL).alight_plugin
         child = os.fork()
@@ -476,8 +476,8 @@ class ThumbnailTests(PluginTestCase):
         self.assertEqual(self.run_plugin(request)["outcome"], "succeeded")
         self.assertEqual(self.all_files(), [b"flag.jpg", b"out/flag.webp"])
 
-    def test_sigterm_at_any_moment_leaves_no_litter(self):
-        path = self.write(b"noise.jpg", self.pictures["noise.jpg"])
+    def test_sigterm_at_any_time_leaves_no_temporary_files(self):
+        path = self.write(b"noise.jpg", self.images["noise.jpg"])
         chance = random.Random(7)
         for _ in range(15):
             child = self.start(self.request([self.event(path)], self.settings(self.path(b"out", b"noise.png"))))
@@ -487,14 +487,14 @@ class ThumbnailTests(PluginTestCase):
             self.assertIn(child.returncode, (0, -signal.SIGTERM))
             self.assertLessEqual(set(self.all_files()), {b"noise.jpg", b"out/noise.png"})
 
-    def test_sigterm_ends_a_stuck_vipsthumbnail_too(self):
+    def test_sigterm_stops_a_stuck_vipsthumbnail(self):
         tools = self.path(b"bin")
         os.mkdir(tools)
         pid_file = os.fsdecode(self.path(b"pid"))
         with open(os.path.join(tools, b"vipsthumbnail"), "w", encoding="utf-8") as file:
             file.write(f"#!/bin/sh\necho $$ >'{pid_file}.new'; mv '{pid_file}.new' '{pid_file}'; exec sleep 600\n")
         os.chmod(os.path.join(tools, b"vipsthumbnail"), 0o755)
-        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        path = self.write(b"flag.jpg", self.images["flag.jpg"])
         request = self.request([self.event(path)], self.settings(self.path(b"out", b"flag.webp")))
         child = self.start(request, path=os.fsdecode(tools) + ":" + SYSTEM_PATH)
         deadline = time.monotonic() + 60
@@ -571,13 +571,13 @@ class ReindexTests(IndexTestCase):
         again = self.index(self.event(new, "deleted"))
         self.assertEqual((again["outcome"], again["message"]), ("succeeded", "was not in the index"))
 
-    def test_folder_and_database_are_private(self):
+    def test_directory_and_database_are_private(self):
         self.index(self.event(self.write(b"a.md", b"secret")))
         self.assertEqual(os.stat(os.path.dirname(self.database)).st_mode & 0o777, 0o700)
         self.assertEqual(os.stat(self.database).st_mode & 0o777, 0o600)
         self.assertEqual(os.listdir(os.path.dirname(self.database)), [b"docs.db"])
 
-    def test_the_same_request_twice_changes_nothing(self):
+    def test_a_repeated_request_changes_nothing(self):
         path = self.write(b"a.md", b"same")
         self.index(self.event(path))
         with open(self.database, "rb") as file:
@@ -608,7 +608,7 @@ class ReindexTests(IndexTestCase):
         self.assertEqual(self.search("first"), [first])
         self.assertEqual(self.search("second"), [second])
 
-    def test_the_disk_wins_over_stale_events(self):
+    def test_the_disk_takes_precedence_over_stale_events(self):
         path = self.write(b"a.md", b"alive")
         self.assertEqual(self.index(self.event(path, "deleted"))["outcome"], "succeeded")
         self.assertEqual(self.search("alive"), [path])
@@ -617,23 +617,23 @@ class ReindexTests(IndexTestCase):
         self.assertEqual((response["outcome"], response["code"]), ("skipped", "gone"))
         self.assertEqual(self.rows(), [])
 
-    def test_moves_that_are_not_simple(self):
+    def test_moves_onto_and_from_changing_names(self):
         first, second, third = self.path(b"1.md"), self.path(b"2.md"), self.path(b"3.md")
         self.write(b"1.md", b"one")
         self.write(b"2.md", b"two")
         self.index(self.event(first), self.event(second))
-        os.rename(first, second)  # onto an existing file
+        os.rename(first, second)  # replaces an existing file
         self.index(self.event(second, "moved", source=first))
         self.assertEqual(self.rows(), [(second, "one")])
-        os.rename(second, third)  # and a new file takes the old name
+        os.rename(second, third)  # and a new file has the old name
         self.write(b"2.md", b"new two")
         self.index(self.event(third, "moved", source=second))
         self.assertEqual(self.rows(), [(second, "new two"), (third, "one")])
-        os.rename(third, first)  # and changes before it is told
+        os.rename(third, first)  # and changes before the event is handled
         self.write(b"1.md", b"changed")
         self.index(self.event(first, "moved", source=third))
         self.assertEqual(self.rows(), [(first, "changed"), (second, "new two")])
-        os.unlink(first)  # moved and gone already
+        os.unlink(first)  # moved, and already deleted
         self.index(self.event(self.path(b"4.md"), "moved", source=first))
         self.assertEqual(self.rows(), [(second, "new two")])
         unknown = self.write(b"5.md", b"five")  # from a name that was never indexed
@@ -657,7 +657,7 @@ class ReindexTests(IndexTestCase):
                 self.assertIn((path, text), self.rows())
         self.assertEqual(self.search("cafe"), [self.path(b"3.txt")])
 
-    def test_html_is_indexed_as_it_is_read(self):
+    def test_html_is_indexed_as_displayed(self):
         page = b"""<!DOCTYPE html><html><head><title>The Lighthouse</title><style>p { color: salmon }</style>
             <script>var salmon = "<p>salmon</p>";</script></head><body><h1>Keep<b>er</b></h1><p>one</p><p>two&nbsp;&amp;
             three caf&eacute;</p><img src=salmon.jpg alt="a harbour"><!-- salmon --></body></html>"""
@@ -675,7 +675,7 @@ class ReindexTests(IndexTestCase):
         self.assertEqual(sorted(self.search("lighthouse", "keeper")), sorted(paths))
         self.assertEqual(self.search("n3"), [paths[3]])
 
-        # Unchanged, it isn't read by pdftotext again: there is none.
+        # An unchanged file is not read again: pdftotext is missing here.
         tools = self.path(b"bin")
         os.mkdir(tools)
         os.symlink(shutil.which("python3", path=SYSTEM_PATH), os.path.join(tools, b"python3"))
@@ -692,7 +692,7 @@ class ReindexTests(IndexTestCase):
         response = self.index(self.event(broken), self.event(paths[1]))
         self.assertEqual([each["outcome"] for each in response["results"]], ["failed", "succeeded"])
 
-    def test_what_is_no_text_leaves_the_index(self):
+    def test_a_file_that_is_no_longer_text_is_removed_from_the_index(self):
         path = self.write(b"a.txt", b"text")
         for data, code in ((b"\x7fELF\0\0", "binary"), (b"x" * 2000, "too-large")):
             self.write(b"a.txt", b"text " + os.urandom(4).hex().encode())
@@ -704,7 +704,7 @@ class ReindexTests(IndexTestCase):
         largest = self.write(b"b.txt", b"x" * 1000)
         self.assertEqual(self.index(self.event(largest), max_size=1000)["outcome"], "succeeded")
 
-    def test_what_is_no_file_is_skipped(self):
+    def test_special_files_are_skipped(self):
         os.mkdir(self.path(b"folder.md"))
         os.mkfifo(self.path(b"pipe.md"))
         os.symlink(b"/etc/hostname", self.path(b"link.md"))
@@ -712,7 +712,7 @@ class ReindexTests(IndexTestCase):
             self.assertEqual(self.index(self.event(self.path(name)))["outcome"], "skipped")
         self.assertEqual(self.rows(), [])
 
-    def test_one_failure_in_a_batch_loses_nothing(self):
+    def test_one_failure_in_a_batch_does_not_affect_other_files(self):
         good, also = self.write(b"good.md", b"good"), self.write(b"also.md", b"good")
         binary = self.write(b"binary.md", b"\0")
         response = self.index(
@@ -723,7 +723,7 @@ class ReindexTests(IndexTestCase):
             outcomes, ["succeeded", "failed", "skipped", "failed", "succeeded", "failed", "succeeded"], response)
         self.assertEqual(sorted(self.search("good")), sorted([good, also]))
 
-    def test_a_batch_takes_each_events_own_settings(self):
+    def test_each_event_of_a_batch_has_its_own_settings(self):
         other = self.path(b"index", b"other.db")
         first, second = self.write(b"1.md", b"word"), self.write(b"2.md", b"word")
         events = [
@@ -736,7 +736,7 @@ class ReindexTests(IndexTestCase):
         self.assertEqual(self.search("word"), [first])
         self.assertEqual(self.search("word", database=other), [second])
 
-    def test_a_relative_database_is_meant_from_the_rules_file(self):
+    def test_a_relative_database_is_relative_to_the_rules_file(self):
         note = self.write(b"note.md", b"word")
         request = self.request([self.event(note)], {"database": "index/notes.db"})
         request["rule"]["file"] = os.fsdecode(self.path(b"rules.yaml"))
@@ -751,11 +751,11 @@ class ReindexTests(IndexTestCase):
         self.assertEqual(sorted(self.search("word", options=["--limit", "200"])), paths)
         self.assertEqual(len(self.search("word")), 20)
 
-    def test_eight_at_once_on_one_database(self):
+    def test_eight_concurrent_runs_share_one_database(self):
         paths = [self.write(b"%02d.md" % number, b"word n%d" % number) for number in range(40)]
         children = []
         for worker in range(8):
-            # Each path comes to two of the eight, and all share the first.
+            # Two of the eight runs receive each path, and all of them the first one.
             mine = [paths[0]] + paths[worker * 5:worker * 5 + 10] + paths[:max(0, worker * 5 + 10 - 40)]
             children.append(self.start(self.request([self.event(path) for path in mine], self.settings())))
         for child in children:
@@ -763,7 +763,7 @@ class ReindexTests(IndexTestCase):
             self.assertEqual({each["outcome"] for each in response["results"]}, {"succeeded"}, response)
         self.assertEqual(self.rows(), [(path, "word n%d" % number) for number, path in enumerate(paths)])
 
-    def test_a_file_that_changes_under_many_ends_as_on_disk(self):
+    def test_concurrent_updates_of_a_file_end_with_its_content(self):
         path = self.path(b"a.md")
         children = []
         for number in range(8):
@@ -773,7 +773,7 @@ class ReindexTests(IndexTestCase):
             self.finish(child)
         self.assertEqual(self.rows(), [(path, "version7")])
 
-    def test_a_short_lock_is_waited_for(self):
+    def test_a_short_lock_delays_the_run(self):
         path = self.write(b"a.md", b"word")
         self.index(self.event(path))
         other = self.write(b"b.md", b"word")
@@ -786,27 +786,27 @@ class ReindexTests(IndexTestCase):
         connection.close()
         self.assertEqual(self.finish(child)["outcome"], "succeeded")
 
-    def test_a_long_lock_is_tried_again(self):
+    def test_a_long_lock_is_retried(self):
         path = self.write(b"a.md", b"word")
         self.index(self.event(path))
         module = load(REINDEX)
-        module.PATIENCE = 0.3
+        module.TIMEOUT = 0.3
         connection = sqlite3.connect(os.fsdecode(self.database), isolation_level=None)
         connection.execute("BEGIN EXCLUSIVE")
         try:
-            response = self.answer(module, path)
+            response = self.call_handler(module, path)
         finally:
             connection.close()
         self.assertEqual((response["outcome"], response["code"]), ("retry", "locked"))
         self.assertEqual(response["retry_after"], 5)
 
-    def answer(self, module, path):
+    def call_handler(self, module, path):
         """Calls the handler of the plugin in this process."""
         request = self.request([self.event(path)], {"max_size": 1000, **self.settings()})
         job = module.alight_plugin.Job(request, request["events"][0], {}, module.alight_plugin._Call(None))
         return module.reindex([job])[0].response
 
-    def test_sigterm_while_waiting_is_obeyed_at_once(self):
+    def test_sigterm_interrupts_waiting_for_a_lock(self):
         path = self.write(b"a.md", b"word")
         self.index(self.event(path))
         connection = sqlite3.connect(os.fsdecode(self.database), isolation_level=None)
@@ -818,10 +818,10 @@ class ReindexTests(IndexTestCase):
         child.communicate(timeout=60)
         connection.close()
         self.assertEqual(child.returncode, -signal.SIGTERM)
-        self.assertLess(time.monotonic() - started, load(REINDEX).PATIENCE - 5)
+        self.assertLess(time.monotonic() - started, load(REINDEX).TIMEOUT - 5)
         self.assertEqual(self.rows(), [(path, "word")])
 
-    def test_sigterm_at_any_moment_leaves_a_sound_database(self):
+    def test_sigterm_at_any_time_leaves_a_valid_database(self):
         paths = [self.write(b"%02d.md" % number, b"word " * 20000) for number in range(20)]
         self.index(self.event(paths[0]))
         chance = random.Random(7)
@@ -834,7 +834,7 @@ class ReindexTests(IndexTestCase):
             self.assertIn(len(self.rows()), (1, 20))
         self.assertEqual(os.listdir(os.path.dirname(self.database)), [b"docs.db"])
 
-    def test_another_programs_database_is_left_alone(self):
+    def test_the_database_of_another_program_is_not_changed(self):
         os.mkdir(os.path.dirname(self.database))
         connection = sqlite3.connect(os.fsdecode(self.database))
         connection.execute("CREATE TABLE file (mine)")
@@ -846,14 +846,14 @@ class ReindexTests(IndexTestCase):
         self.assertEqual(self.index(self.event(path))["outcome"], "failed")
         self.assertEqual(self.index(self.event(path), database=os.fsdecode(self.root))["outcome"], "failed")
 
-    def test_wrong_parameters_fail(self):
+    def test_invalid_parameters_fail(self):
         path = self.write(b"a.md", b"word")
         for settings in ({"database": ""}, {"database": "docs.db"}, {"database": 1},
                          self.settings(max_size=0), self.settings(max_size="1"), self.settings(max_size=True)):
             response = self.run_plugin(self.request([self.event(path)], settings))
             self.assertEqual((response["outcome"], response["code"]), ("failed", "bad-parameters"))
 
-    def test_a_dry_run_touches_nothing(self):
+    def test_a_dry_run_changes_nothing(self):
         path = self.write(b"a.md", b"word")
         response = self.run_plugin(self.request([self.event(path)], self.settings(), dry_run=True))
         self.assertEqual(response["outcome"], "succeeded")
@@ -861,7 +861,7 @@ class ReindexTests(IndexTestCase):
 
 
 class ServingTests(IndexTestCase):
-    """What serves is asked for the same many times, and in between it is not started anew."""
+    """A serving plugin handles many requests in one process."""
 
     def serve(self, plugin, requests, cancel=()):
         child = subprocess.Popen(
@@ -890,8 +890,8 @@ class ServingTests(IndexTestCase):
 
     @unittest.skipUnless(HAS_VIPS, "libvips-tools is not installed")
     def test_thumbnail_serves(self):
-        picture = b"P6\n60 40\n255\n" + b"\xf0\x10\x10" * 60 * 40
-        paths = [self.write(b"in/%d.ppm" % number, picture) for number in range(6)]
+        image = b"P6\n60 40\n255\n" + b"\xf0\x10\x10" * 60 * 40
+        paths = [self.write(b"in/%d.ppm" % number, image) for number in range(6)]
         requests = [self.request([self.event(path)], {"to": os.fsdecode(self.path(b"out/%d.png" % number)), "size": 30})
                     for number, path in enumerate(paths)]
         results = self.serve(THUMBNAIL, requests)
@@ -909,7 +909,7 @@ class SearchTests(IndexTestCase):
         environment = {"PATH": SYSTEM_PATH, "HOME": os.fsdecode(self.root), "LANG": "C.UTF-8", **more}
         return subprocess.run([SEARCH, *arguments], capture_output=True, env=environment)
 
-    def test_words_are_words_and_never_syntax(self):
+    def test_words_are_not_query_syntax(self):
         self.index(self.event(self.letter))
         for words in (["lighthouse"], ["KEEPER", "lighthouse"], ["lighthouse keeper"], ["light*"], ["isn't"], ["OR"],
                       ["near*here"], ['"lighthouse"'], ["lighthouse", "("], ["title:"], ["light*", "-", "keep*"]):
@@ -918,7 +918,7 @@ class SearchTests(IndexTestCase):
                       ["NEAR(a b)"], ["body:nothing"], ["^nothing"], ["-nothing"], ["'"], ["\udce9"], ["**"]):
             self.assertEqual(self.search(*words), [], words)
 
-    def test_plain_in_a_pipe(self):
+    def test_output_to_a_pipe_is_plain(self):
         self.index(self.event(self.letter))
         done = self.run_search("--database", self.database, "lighthouse")
         self.assertEqual(done.returncode, 0)
@@ -927,7 +927,7 @@ class SearchTests(IndexTestCase):
         self.assertIn(b"The lighthouse keeper", done.stdout)
         self.assertNotIn(b"\x1b", done.stdout)
 
-    def test_bold_on_a_terminal(self):
+    def test_matches_are_bold_on_a_terminal(self):
         self.index(self.event(self.letter))
         reader, writer = os.openpty()
         child = subprocess.Popen([SEARCH, "--database", self.database, "lighthouse"], stdout=writer, stderr=writer)
@@ -941,13 +941,13 @@ class SearchTests(IndexTestCase):
         self.assertIn(b"\x1b[1mlighthouse\x1b[0m", text)
         self.assertEqual(text.count(b"\x1b"), 2)
 
-    def test_names_cannot_steer_a_terminal(self):
+    def test_control_characters_of_names_are_escaped(self):
         path = self.write(b"evil\n\x1b[2J\xe9.md", b"lighthouse")
         self.index(self.event(path))
         done = self.run_search("--database", self.database, "lighthouse")
         self.assertEqual(done.stdout, self.root + b"/evil\\n\\x1b[2J\xe9.md: lighthouse\n")
 
-    def test_where_it_looks(self):
+    def test_the_location_of_the_database(self):
         done = self.run_search("lighthouse")
         self.assertEqual((done.returncode, done.stdout), (2, b""))
         self.assertIn(b".local/share/alight/reindex.db", done.stderr)
@@ -958,7 +958,7 @@ class SearchTests(IndexTestCase):
         self.assertEqual(self.run_search("lighthouse").returncode, 0)
         self.assertEqual(self.run_search("nowhere").returncode, 1)
 
-    def test_wrong_usage_is_2(self):
+    def test_invalid_usage_exits_with_2(self):
         self.index(self.event(self.letter))
         other = self.write(b"other.db", b"")
         for arguments in (

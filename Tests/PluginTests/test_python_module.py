@@ -1,4 +1,4 @@
-"""Tests of plugins/python/alight_plugin.py, with plugins that are written with it and run as Alight runs them."""
+"""Tests of plugins/python/alight_plugin.py, with plugins that use it, run as by Alight."""
 
 import contextlib
 import glob
@@ -15,8 +15,8 @@ import unittest
 
 from support import PLUGINS, PYTHON_NAMES, SYSTEM_PATH, PluginTestCase, alight_plugin, exact
 
-MODULE_FOLDER = os.path.realpath(os.path.join(PLUGINS, "python"))
-PATIENCE = 60
+MODULE_DIRECTORY = os.path.realpath(os.path.join(PLUGINS, "python"))
+TIMEOUT = 60
 
 WORDS = """
 @alight_plugin.handler
@@ -26,11 +26,11 @@ def words(job):
     return alight_plugin.succeeded(f"{count} words", values={"words": count})
 """
 
-# Holds each request until a file `go-NAME` is there, or until it is cancelled.
-HOLDING = """
+# Each request waits until a file `go-NAME` exists or it is cancelled.
+WAITING = """
 import os, time
 @alight_plugin.handler
-def hold(job):
+def wait(job):
     name = os.path.basename(job.event.path)
     open(b"started-" + name, "w").close()
     try:
@@ -43,7 +43,7 @@ def hold(job):
     return name.decode()
 """
 
-# Has a program running that never ends.
+# Runs a program that never exits.
 CHILD = """
 @alight_plugin.handler
 def child(job):
@@ -52,7 +52,7 @@ def child(job):
 
 
 class Served:
-    """A serving plugin, and this test in Alight's place."""
+    """A serving plugin, called by the test instead of Alight."""
 
     def __init__(self, test, plugin):
         self.test = test
@@ -71,56 +71,56 @@ class Served:
     def close(self):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(PATIENCE)
+        self.process.wait(TIMEOUT)
         for thread in self.threads:
-            thread.join(PATIENCE)
+            thread.join(TIMEOUT)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             with contextlib.suppress(OSError):
                 stream.close()
 
-    def say(self, *messages):
+    def send(self, *messages):
         self.process.stdin.write(b"".join(
             (each if isinstance(each, bytes) else json.dumps(each).encode()) + b"\n" for each in messages))
         self.process.stdin.flush()
 
-    def hear(self):
-        return self.lines.get(timeout=PATIENCE)
+    def receive(self):
+        return self.lines.get(timeout=TIMEOUT)
 
     def run(self, path, identifier, **more):
         request = self.test.request([self.test.event(path)], {}, id=identifier, **more)
-        self.say({"type": "run", **request})
+        self.send({"type": "run", **request})
 
-    def end(self):
+    def finish(self):
         self.process.stdin.close()
-        status = self.process.wait(PATIENCE)
+        status = self.process.wait(TIMEOUT)
         for thread in self.threads:
-            thread.join(PATIENCE)
+            thread.join(TIMEOUT)
         return status
 
 
 class ModuleTestCase(PluginTestCase):
 
     def install(self, body, description=None, main="alight_plugin.main()"):
-        """Makes a plugin of the body of a program, and with a description its plugin.yaml."""
-        folder = os.path.join(os.fsdecode(self.root), "plugins", "tried")
-        os.makedirs(folder)
-        text = f"#!{sys.executable}\nimport sys\nsys.path.insert(1, {MODULE_FOLDER!r})\n"
+        """Creates a plugin from the body of a program, and its plugin.yaml if a description is given."""
+        directory = os.path.join(os.fsdecode(self.root), "plugins", "tried")
+        os.makedirs(directory)
+        text = f"#!{sys.executable}\nimport sys\nsys.path.insert(1, {MODULE_DIRECTORY!r})\n"
         text += f"sys.dont_write_bytecode = True\nimport alight_plugin\n{body}\n{main}\n"
-        self.plugin = os.path.join(folder, "tried")
+        self.plugin = os.path.join(directory, "tried")
         with open(self.plugin, "w", encoding="utf-8") as file:
             file.write(text)
         os.chmod(self.plugin, 0o755)
         if description is not None:
-            with open(os.path.join(folder, "plugin.yaml"), "w", encoding="utf-8") as file:
+            with open(os.path.join(directory, "plugin.yaml"), "w", encoding="utf-8") as file:
                 file.write("name: tried\nprotocol: [1]\n" + description)
         return self.plugin
 
-    def answer(self, path=None, settings=None, **more):
+    def result(self, path=None, settings=None, **more):
         path = path or self.write(b"in/a.txt", b"one two three")
         return self.run_plugin(self.request([self.event(path)], settings or {}, **more))
 
     def await_file(self, name):
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while not os.path.exists(os.path.join(self.scratch, name)):
             self.assertLess(time.monotonic(), deadline, f"{name} did not appear")
             time.sleep(0.005)
@@ -128,14 +128,14 @@ class ModuleTestCase(PluginTestCase):
 
 class RunTests(ModuleTestCase):
 
-    def test_ten_lines_are_a_plugin(self):
+    def test_a_plugin_of_ten_lines(self):
         self.install(WORDS)
         self.assertEqual(
-            self.answer(), {"outcome": "succeeded", "message": "3 words", "values": {"words": 3}})
+            self.result(), {"outcome": "succeeded", "message": "3 words", "values": {"words": 3}})
 
-    def test_a_handler_may_be_given_to_main(self):
+    def test_main_accepts_a_handler(self):
         self.install("def work(job):\n    return 'done'", main="alight_plugin.main(work)")
-        self.assertEqual(self.answer(), {"outcome": "succeeded", "message": "done"})
+        self.assertEqual(self.result(), {"outcome": "succeeded", "message": "done"})
 
     def test_every_outcome(self):
         self.install("""
@@ -151,28 +151,28 @@ def work(job):
     if word == "wrong": return 5
     raise getattr(alight_plugin, word)("a\\nreason", "a-code", **job.parameters["more"])
 """)
-        def answer(word, **more):
-            return self.answer(settings={"word": word, "more": more})
-        told = {"message": "a reason", "code": "a-code"}
-        self.assertEqual(answer("Skipped"), {"outcome": "skipped", **told})
-        self.assertEqual(answer("Retry", retry_after=30), {"outcome": "retry", **told, "retry_after": 30})
-        self.assertEqual(answer("NotReady"), {"outcome": "not_ready", **told})
-        self.assertEqual(answer("Failed", values={"a": 1}), {"outcome": "failed", **told, "values": {"a": 1}})
-        self.assertEqual(answer("nothing"), {"outcome": "succeeded"})
+        def result(word, **more):
+            return self.result(settings={"word": word, "more": more})
+        details = {"message": "a reason", "code": "a-code"}
+        self.assertEqual(result("Skipped"), {"outcome": "skipped", **details})
+        self.assertEqual(result("Retry", retry_after=30), {"outcome": "retry", **details, "retry_after": 30})
+        self.assertEqual(result("NotReady"), {"outcome": "not_ready", **details})
+        self.assertEqual(result("Failed", values={"a": 1}), {"outcome": "failed", **details, "values": {"a": 1}})
+        self.assertEqual(result("nothing"), {"outcome": "succeeded"})
         for word, outcome, code in (
                 ("full", "retry", "enospc"), ("denied", "failed", "eacces"), ("gone", "failed", "enoent"),
                 ("mistake", "failed", "exception"), ("wrong", "failed", "exception")):
-            response = answer(word)
+            response = result(word)
             self.assertEqual((response["outcome"], response["code"]), (outcome, code), response)
 
-    def test_a_vanished_file_is_skipped_however_it_is_opened(self):
+    def test_a_vanished_file_is_skipped(self):
         for how in ("job.event.open()", "open(job.event.path)"):
             shutil.rmtree(self.path(b"plugins"), ignore_errors=True)
             self.install(f"@alight_plugin.handler\ndef work(job):\n    {how}")
-            response = self.answer(path=self.path(b"in/gone.txt"))
+            response = self.result(path=self.path(b"in/gone.txt"))
             self.assertEqual((response["outcome"], response["code"]), ("skipped", "gone"))
 
-    def test_names_are_exact_bytes_both_ways(self):
+    def test_names_are_exact_bytes_in_both_directions(self):
         self.install("""
 @alight_plugin.handler
 def work(job):
@@ -185,19 +185,19 @@ def work(job):
         for name in names:
             path = self.write(b"in/" + name, b"of " + name)
             to = alight_plugin.json_path(self.path(b"out", name))
-            response = self.answer(path, {"to": to})
+            response = self.result(path, {"to": to})
             self.assertEqual(response["outcome"], "succeeded", response)
             self.assertEqual([exact(each) for each in response["outputs"]], [self.path(b"out", name)])
             with open(self.path(b"out", name), "rb") as file:
                 self.assertEqual(file.read(), b"of " + name)
         self.assertEqual(sorted(os.listdir(self.path(b"out"))), sorted(names))
 
-    def test_lost_bytes_are_refused(self):
+    def test_lossy_paths_are_refused(self):
         self.install("@alight_plugin.handler\ndef work(job):\n    job.parameters.path('to')")
-        response = self.answer(self.write(b"in/caf\xe9", b""), {"to": "/out/caf\ufffd"})
+        response = self.result(self.write(b"in/caf\xe9", b""), {"to": "/out/caf\ufffd"})
         self.assertEqual((response["outcome"], response["code"]), ("failed", "name-not-utf8"))
 
-    def test_a_batch_has_an_answer_for_each_event(self):
+    def test_a_batch_has_a_result_for_each_event(self):
         self.install(WORDS)
         paths = [self.write(b"in/%d" % number, b"word " * number) for number in range(3)]
         os.unlink(paths[1])
@@ -207,7 +207,7 @@ def work(job):
         self.assertEqual(response["results"][3]["code"], "bad-request")
         self.assertEqual(response["message"], "2 succeeded, 1 skipped, 1 failed")
 
-    def test_a_batch_handler_gets_all_at_once(self):
+    def test_a_batch_handler_receives_all_events(self):
         self.install("""
 @alight_plugin.handler(batch=True)
 def work(jobs):
@@ -219,7 +219,7 @@ def work(jobs):
         self.assertEqual([(each["outcome"], each["message"]) for each in response["results"]],
                          [("succeeded", "J0"), ("skipped", "J1 of 3"), ("succeeded", "J2")])
 
-    def test_a_batch_handler_that_miscounts_or_fails_fails_all(self):
+    def test_a_batch_handler_with_a_wrong_count_or_an_error_fails_all_events(self):
         for body in ("return []", "raise alight_plugin.Retry('busy', 'busy')"):
             shutil.rmtree(self.path(b"plugins"), ignore_errors=True)
             self.install(f"@alight_plugin.handler(batch=True)\ndef work(jobs):\n    {body}")
@@ -243,7 +243,7 @@ parameters:
     list: { type: array, items: { type: string, pattern: "^x" }, maxItems: 2 }
     key: { type: string, minLength: 8, writeOnly: true }
 """)
-        self.assertEqual(self.answer(settings={"to": "x"})["message"], "{'size': 256, 'to': 'x'}")
+        self.assertEqual(self.result(settings={"to": "x"})["message"], "{'size': 256, 'to': 'x'}")
         for settings, text in (
                 ({}, "'to' is missing"), ({"to": ""}, "'to' is too short"), ({"to": 5}, "must be of the type string"),
                 ({"to": "x", "size": 5}, "must be from 16 to 4096, and '5' is not"),
@@ -252,28 +252,28 @@ parameters:
                 ({"to": "x", "kind": "a\n"}, "must be one of"), ({"to": "x", "word": "ab\n"}, "'word' must match"),
                 ({"to": "x", "list": ["x"] * 3}, "has 3 elements"), ({"to": "x", "other": 1}, "unknown parameter 'other'"),
                 ({"to": "x", "key": "hunter2"}, "'key' is too short: it")):
-            response = self.answer(settings=settings)
+            response = self.result(settings=settings)
             self.assertEqual((response["outcome"], response["code"]), ("failed", "bad-parameters"))
             self.assertIn(text, response["message"])
             self.assertNotIn("hunter2", response["message"])
 
-    def test_secrets_show_in_no_repr(self):
+    def test_secrets_are_not_in_repr(self):
         self.install(
             "@alight_plugin.handler\ndef work(job):\n    return f'{job.parameters} {job!r} {job.parameters[\"key\"][:1]}'",
             "parameters: {type: object, properties: {key: {type: string, writeOnly: true}, to: {type: string}}}\n")
-        message = self.answer(settings={"key": "hunter2", "to": "there"})["message"]
+        message = self.result(settings={"key": "hunter2", "to": "there"})["message"]
         self.assertIn("<secret>", message)
         self.assertIn("there", message)
         self.assertTrue(message.endswith(" h"))
         self.assertNotIn("unter2", message)
 
-    def test_relative_paths_are_meant_from_the_rules_file(self):
+    def test_relative_paths_are_relative_to_the_rules_file(self):
         self.install("@alight_plugin.handler\ndef work(job):\n    return job.parameters.path('to').decode()")
         rule = {"name": "x", "file": "/srv/rules/x.yaml", "line": 1}
-        self.assertEqual(self.answer(settings={"to": "out/a"}, rule=rule)["message"], "/srv/rules/out/a")
-        self.assertEqual(self.answer(settings={"to": "/out/"}, rule=rule)["message"], "/out/")
+        self.assertEqual(self.result(settings={"to": "out/a"}, rule=rule)["message"], "/srv/rules/out/a")
+        self.assertEqual(self.result(settings={"to": "/out/"}, rule=rule)["message"], "/out/")
 
-    def test_log_lines_have_levels_and_print_is_log(self):
+    def test_log_lines_have_levels_and_print_writes_to_the_log(self):
         self.install("""
 import subprocess
 @alight_plugin.handler
@@ -284,41 +284,41 @@ def work(job):
     job.progress(0.25, "a quarter")
 """)
         child = self.start(self.request([self.event(self.write(b"in/a", b""))], {}))
-        output, errors = child.communicate(timeout=PATIENCE)
+        output, errors = child.communicate(timeout=TIMEOUT)
         self.assertEqual(json.loads(output), {"outcome": "succeeded"})
         lines = errors.decode().splitlines()
         self.assertEqual(lines[:4], ["<4>careful", "<4>now", "said", "echoed"])
         self.assertEqual(json.loads(lines[4]), {"progress": 0.25, "message": "a quarter"})
 
-    def test_the_deadline_is_seconds_from_now(self):
+    def test_the_deadline_is_in_seconds_from_now(self):
         self.install("@alight_plugin.handler\ndef work(job):\n    return str(job.remaining())")
         later = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 600)) + ".123456789Z"
-        self.assertAlmostEqual(float(self.answer(deadline=later)["message"]), 600, delta=60)
-        self.assertEqual(self.answer(deadline=None)["message"], "inf")
+        self.assertAlmostEqual(float(self.result(deadline=later)["message"]), 600, delta=60)
+        self.assertEqual(self.result(deadline=None)["message"], "inf")
 
-    def test_call_gives_status_output_and_errors_and_reads_no_shell(self):
+    def test_call_returns_status_output_and_errors_without_a_shell(self):
         self.install("""
 @alight_plugin.handler
 def work(job):
     done = job.call(["sh", "-c", 'cat; printf %s "$0" >&2; exit 3', "$(touch owned)"], stdin=b"x" * 1000000)
     return f"{done.status} {len(done.output)} {done.errors}"
 """)
-        self.assertEqual(self.answer()["message"], "3 1000000 $(touch owned)")
+        self.assertEqual(self.result()["message"], "3 1000000 $(touch owned)")
         self.assertEqual(os.listdir(self.scratch), [])
 
-    def test_call_names_the_package_and_bounds_the_output(self):
+    def test_call_names_the_package_and_limits_the_output(self):
         self.install("""
 @alight_plugin.handler
 def work(job):
     job.call(job.parameters["words"], package="a-package", limit=1000)
 """)
-        response = self.answer(settings={"words": ["no-such-program"]})
+        response = self.result(settings={"words": ["no-such-program"]})
         self.assertEqual(response["code"], "missing-program")
         self.assertIn("install the package a-package", response["message"])
-        response = self.answer(settings={"words": ["cat", "/dev/zero"]})
+        response = self.result(settings={"words": ["cat", "/dev/zero"]})
         self.assertEqual((response["outcome"], response["code"]), ("failed", "too-large"))
 
-    def test_call_hands_out_lines_and_does_not_wait_for_what_is_left(self):
+    def test_call_yields_lines_and_does_not_wait_for_the_rest(self):
         self.install("""
 lines = []
 @alight_plugin.handler
@@ -327,12 +327,12 @@ def work(job):
     return repr(lines)
 """)
         started = time.monotonic()
-        self.assertEqual(self.answer()["message"], "[b'a', b'b', b'c']")
+        self.assertEqual(self.result()["message"], "[b'a', b'b', b'c']")
         self.assertLess(time.monotonic() - started, 30)
         with open(os.path.join(self.scratch, b"pid"), encoding="utf-8") as file:
             os.kill(int(file.read()), signal.SIGKILL)
 
-    def test_stream_is_read_while_it_runs_and_ended_with_its_block(self):
+    def test_stream_is_read_during_the_run_and_stopped_with_its_block(self):
         self.install("""
 @alight_plugin.handler
 def work(job):
@@ -345,18 +345,18 @@ def work(job):
     except ValueError:
         return f"{first} {program.status} {program.errors.strip()}"
 """)
-        self.assertEqual(self.answer()["message"], "b'one\\n' 3 two")
+        self.assertEqual(self.result()["message"], "b'one\\n' 3 two")
         with open(os.path.join(self.scratch, b"pid"), encoding="utf-8") as file:
             self.assertFalse(os.path.exists(f"/proc/{file.read().strip()}"))
 
-    def test_sigterm_cleans_up_and_ends_programs_that_ignore_it(self):
+    def test_sigterm_cleans_up_and_kills_programs_that_ignore_it(self):
         self.install(CHILD.replace("job.call", "with alight_plugin.atomic_file(b'out', job) as file:\n        job.call"))
         child = self.start(self.request([self.event(self.write(b"in/a", b""))], {}))
         self.await_file(b"pid")
         with open(os.path.join(self.scratch, b"pid"), encoding="utf-8") as file:
             stuck = int(file.read())
         child.send_signal(signal.SIGTERM)
-        output, _ = child.communicate(timeout=PATIENCE)
+        output, _ = child.communicate(timeout=TIMEOUT)
         self.assertEqual((child.returncode, output), (-signal.SIGTERM, b""))
         self.assertFalse(os.path.exists(f"/proc/{stuck}"))
         self.assertEqual(os.listdir(self.scratch), [b"pid"])
@@ -366,10 +366,10 @@ def work(job):
         child = self.start(self.request([self.event(self.write(b"in/a", b""))], {}))
         self.await_file(b"started")
         child.send_signal(signal.SIGTERM)
-        child.communicate(timeout=PATIENCE)
+        child.communicate(timeout=TIMEOUT)
         self.assertEqual(child.returncode, -signal.SIGTERM)
 
-    def test_what_a_killed_attempt_left_is_removed_by_the_next(self):
+    def test_the_next_attempt_removes_the_files_of_a_killed_one(self):
         self.install("""
 import os, signal
 @alight_plugin.handler
@@ -379,7 +379,7 @@ def work(job):
         if job.attempt == 1: os.kill(os.getpid(), signal.SIGKILL)
 """)
         request = self.request([self.event(self.write(b"in/a", b""))], {"to": os.fsdecode(self.path(b"out/a"))})
-        self.start(request).communicate(timeout=PATIENCE)
+        self.start(request).communicate(timeout=TIMEOUT)
         self.assertEqual(len(os.listdir(self.path(b"out"))), 1)
         self.run_plugin({**request, "attempt": 2})
         self.assertEqual(os.listdir(self.path(b"out")), [b"a"])
@@ -387,31 +387,31 @@ def work(job):
 
 class DescribeTests(ModuleTestCase):
 
-    def test_it_describes_itself_as_plugin_yaml_does(self):
+    def test_describe_prints_plugin_yaml(self):
         self.install(WORDS, "summary: \"Counts: words\"  # of a text\nrun: ./tried\nmodes: [run, serve]\nconcurrent: 4\n")
         done = subprocess.run([self.plugin, "describe"], capture_output=True, env={"PATH": SYSTEM_PATH})
         self.assertEqual(json.loads(done.stdout), {
             "name": "tried", "protocol": [1], "summary": "Counts: words", "modes": ["run", "serve"], "concurrent": 4})
 
-    def test_a_description_may_be_given_to_main(self):
+    def test_main_accepts_a_description(self):
         self.install(WORDS, main="alight_plugin.main(description={'name': 'words', 'protocol': [1]})")
         done = subprocess.run([self.plugin, "describe"], capture_output=True, env={"PATH": SYSTEM_PATH})
         self.assertEqual(json.loads(done.stdout), {"name": "words", "protocol": [1]})
 
-    def test_check_names_what_is_missing(self):
+    def test_check_names_missing_programs(self):
         self.install(WORDS, 'requires: [sh, "no-such-program (its-package)"]\n')
         done = subprocess.run([self.plugin, "check"], capture_output=True, env={"PATH": SYSTEM_PATH})
         response = json.loads(done.stdout)
         self.assertEqual((done.returncode, response["outcome"], response["code"]), (0, "failed", "missing-program"))
         self.assertIn("its-package", response["message"])
 
-    def test_a_plugin_yaml_that_it_can_not_read_names_the_line(self):
+    def test_an_invalid_plugin_yaml_names_the_line(self):
         self.install(WORDS, "summary: >\n  folded\n")
         done = subprocess.run([self.plugin, "describe"], capture_output=True, text=True, env={"PATH": SYSTEM_PATH})
         self.assertEqual(done.returncode, 78)
         self.assertIn("plugin.yaml: line 3: '>' is not supported here", done.stderr)
 
-    def test_it_reads_the_shipped_descriptions_as_a_yaml_library_does(self):
+    def test_the_shipped_descriptions_parse_as_with_a_yaml_library(self):
         try:
             import yaml
         except ImportError:
@@ -426,9 +426,9 @@ class DescribeTests(ModuleTestCase):
         self.assertEqual(alight_plugin.read_description(path), yaml.safe_load(text))
 
     def test_it_runs_on_python_3_9(self):
-        """As far as this machine can tell: with that version itself where it is, else by its grammar."""
+        """Uses that version if it is installed, otherwise only checks the grammar."""
         import ast
-        for path in [os.path.join(MODULE_FOLDER, "alight_plugin.py"), *(os.path.join(PLUGINS, name, name) for name in PYTHON_NAMES)]:
+        for path in [os.path.join(MODULE_DIRECTORY, "alight_plugin.py"), *(os.path.join(PLUGINS, name, name) for name in PYTHON_NAMES)]:
             with open(path, encoding="utf-8") as file:
                 ast.parse(file.read(), path, feature_version=(3, 9))
 
@@ -438,22 +438,22 @@ class ServeTests(ModuleTestCase):
 
     def serve(self, body, description=DESCRIPTION):
         served = Served(self, self.install(body, description))
-        served.say({"type": "hello", "protocol": 1, "capabilities": ["cancel", "progress"]})
-        self.assertEqual(served.hear(), {"type": "ready", "protocol": 1, "concurrent": 4})
+        served.send({"type": "hello", "protocol": 1, "capabilities": ["cancel", "progress"]})
+        self.assertEqual(served.receive(), {"type": "ready", "protocol": 1, "concurrent": 4})
         return served
 
-    def test_hello_four_at_once_cancel_ping_and_end_of_file(self):
-        served = self.serve(HOLDING)
+    def test_hello_concurrency_cancel_ping_and_end_of_file(self):
+        served = self.serve(WAITING)
         names = [b"a", b"b", b"c", b"d"]
         for name in names:
             served.run(self.write(b"in/" + name, b""), f"id-{name.decode()}", attempt=3)
         for name in names:
-            self.await_file(b"started-" + name)  # all four, before any is answered
-        served.say({"type": "ping", "n": 7})
-        self.assertEqual(served.hear(), {"type": "pong", "n": 7})  # though all threads are busy
+            self.await_file(b"started-" + name)  # all four, before any response
+        served.send({"type": "ping", "n": 7})
+        self.assertEqual(served.receive(), {"type": "pong", "n": 7})  # although all threads are busy
 
-        served.say({"type": "cancel", "id": "id-b"}, {"type": "cancel", "id": "unknown"}, {"type": "later"})
-        self.assertEqual(served.hear(), {
+        served.send({"type": "cancel", "id": "id-b"}, {"type": "cancel", "id": "unknown"}, {"type": "later"})
+        self.assertEqual(served.receive(), {
             "type": "result", "id": "id-b", "attempt": 3, "outcome": "retry", "message": "cancelled", "code": "cancelled"})
         self.await_file(b"left-b")
 
@@ -461,61 +461,61 @@ class ServeTests(ModuleTestCase):
             open(os.path.join(self.scratch, b"go-" + name), "w").close()
             identifier = f"id-{name.decode()}"
             self.assertEqual(
-                served.hear(), {"type": "progress", "id": identifier, "fraction": 1.0, "message": "done"})
-            self.assertEqual(served.hear(), {
+                served.receive(), {"type": "progress", "id": identifier, "fraction": 1.0, "message": "done"})
+            self.assertEqual(served.receive(), {
                 "type": "result", "id": identifier, "attempt": 3, "outcome": "succeeded", "message": name.decode()})
 
-        served.process.stdin.close()  # what is open is finished
+        served.process.stdin.close()  # open requests are finished
         open(os.path.join(self.scratch, b"go-c"), "w").close()
-        self.assertEqual(served.hear()["type"], "progress")
-        self.assertEqual(served.hear()["id"], "id-c")
-        self.assertEqual(served.process.wait(PATIENCE), 0)
+        self.assertEqual(served.receive()["type"], "progress")
+        self.assertEqual(served.receive()["id"], "id-c")
+        self.assertEqual(served.process.wait(TIMEOUT), 0)
 
-    def test_no_more_at_once_than_it_said(self):
-        served = self.serve(HOLDING)
+    def test_concurrency_is_limited_to_the_reported_number(self):
+        served = self.serve(WAITING)
         names = [b"%d" % number for number in range(6)]
         for name in names:
             served.run(self.write(b"in/" + name, b""), name.decode())
         for name in names[:4]:
             self.await_file(b"started-" + name)
-        served.say({"type": "cancel", "id": "5"})  # which waits still
-        served.say({"type": "ping", "n": 1})
-        self.assertEqual(served.hear(), {"type": "pong", "n": 1})
+        served.send({"type": "cancel", "id": "5"})  # still queued
+        served.send({"type": "ping", "n": 1})
+        self.assertEqual(served.receive(), {"type": "pong", "n": 1})
         self.assertEqual(len([name for name in os.listdir(self.scratch) if name.startswith(b"started-")]), 4)
         for name in names:
             open(os.path.join(self.scratch, b"go-" + name), "w").close()
         results = {}
         while len(results) < 6:
-            message = served.hear()
+            message = served.receive()
             if message["type"] == "result":
                 results[message["id"]] = message["outcome"]
         self.assertEqual(results.pop("5"), "retry")
         self.assertEqual(set(results.values()), {"succeeded"})
-        self.assertEqual(served.end(), 0)
+        self.assertEqual(served.finish(), 0)
         self.assertFalse(os.path.exists(os.path.join(self.scratch, b"started-5")))
 
-    def test_cancel_ends_the_programs_of_that_request_alone(self):
+    def test_cancel_stops_only_the_programs_of_that_request(self):
         served = self.serve(CHILD.replace("trap '' TERM; ", ""))
         served.run(self.write(b"in/a", b""), "a")
         self.await_file(b"pid")
         with open(os.path.join(self.scratch, b"pid"), encoding="utf-8") as file:
             text = file.read().strip()
-        served.say({"type": "cancel", "id": "a"})
-        self.assertEqual(served.hear()["code"], "cancelled")
+        served.send({"type": "cancel", "id": "a"})
+        self.assertEqual(served.receive()["code"], "cancelled")
         self.assertFalse(os.path.exists(f"/proc/{text}"))
-        served.say({"type": "ping", "n": 1})
-        self.assertEqual(served.hear()["n"], 1)
-        self.assertEqual(served.end(), 0)
+        served.send({"type": "ping", "n": 1})
+        self.assertEqual(served.receive()["n"], 1)
+        self.assertEqual(served.finish(), 0)
 
     def test_a_batch_is_served_too(self):
         served = self.serve(WORDS)
         path = self.write(b"in/a", b"one two")
-        served.say({"type": "run", **self.request([self.event(path), self.event(path)], {}, id="a")})
-        response = served.hear()
+        served.send({"type": "run", **self.request([self.event(path), self.event(path)], {}, id="a")})
+        response = served.receive()
         self.assertEqual([each["values"]["words"] for each in response["results"]], [2, 2])
-        self.assertEqual(served.end(), 0)
+        self.assertEqual(served.finish(), 0)
 
-    def test_garbage_mistakes_and_prints_break_nothing(self):
+    def test_invalid_messages_errors_and_prints_do_not_stop_it(self):
         served = self.serve("""
 @alight_plugin.handler
 def work(job):
@@ -523,45 +523,45 @@ def work(job):
     if job.event.path.endswith(b"bad"): raise KeyError("no")
     if job.event.path.endswith(b"exit"): raise SystemExit(3)
 """)
-        served.say(b"garbage", b"[]", b"", b"\xff\xfe")
-        served.say({"type": "run", "id": "e", "attempt": 1}, {"type": "run", "id": "e", "attempt": 1, "events": []})
+        served.send(b"garbage", b"[]", b"", b"\xff\xfe")
+        served.send({"type": "run", "id": "e", "attempt": 1}, {"type": "run", "id": "e", "attempt": 1, "events": []})
         for _ in range(2):
-            self.assertEqual(served.hear()["code"], "bad-request")
+            self.assertEqual(served.receive()["code"], "bad-request")
         for name, code in ((b"bad", "exception"), (b"exit", "exception"), (b"good", None)):
             served.run(self.write(b"in/" + name, b""), name.decode())
-            response = served.hear()
+            response = served.receive()
             self.assertEqual((response["id"], response.get("code")), (name.decode(), code))
-        self.assertEqual(served.end(), 0)
+        self.assertEqual(served.finish(), 0)
         self.assertIn("said\n", served.log)
 
-    def test_sigterm_cancels_what_is_open_and_ends_it(self):
-        served = self.serve(HOLDING)
+    def test_sigterm_cancels_open_requests_and_exits(self):
+        served = self.serve(WAITING)
         served.run(self.write(b"in/a", b""), "a")
         self.await_file(b"started-a")
         served.process.send_signal(signal.SIGTERM)
-        self.assertEqual(served.hear()["code"], "cancelled")
-        self.assertEqual(served.process.wait(PATIENCE), -signal.SIGTERM)
+        self.assertEqual(served.receive()["code"], "cancelled")
+        self.assertEqual(served.process.wait(TIMEOUT), -signal.SIGTERM)
         self.await_file(b"left-a")
 
     def test_sigterm_also_cancels_after_the_end_of_file(self):
-        served = self.serve(HOLDING)
+        served = self.serve(WAITING)
         served.run(self.write(b"in/a", b""), "a")
         self.await_file(b"started-a")
         served.process.stdin.close()
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while self.reads_input(served.process.pid) and time.monotonic() < deadline:
             time.sleep(0.005)
         served.process.send_signal(signal.SIGTERM)
-        self.assertEqual(served.hear()["code"], "cancelled")
-        self.assertEqual(served.process.wait(PATIENCE), -signal.SIGTERM)
+        self.assertEqual(served.receive()["code"], "cancelled")
+        self.assertEqual(served.process.wait(TIMEOUT), -signal.SIGTERM)
 
     def reads_input(self, number):
-        """Whether the main thread waits in select(2) still; no, where that can't be told."""
+        """Whether the main thread still waits in select(2); False if that is unknown."""
         with contextlib.suppress(OSError), open(f"/proc/{number}/task/{number}/syscall", encoding="utf-8") as file:
             return file.read().split()[0] in ("23", "270")  # select and pselect6 on x86-64
         return False
 
-    def test_a_thousand_requests_leave_no_descriptor_and_no_thread(self):
+    def test_a_thousand_requests_leak_no_descriptor_or_thread(self):
         served = self.serve("@alight_plugin.handler\ndef work(job):\n    job.call(['true']) if job.attempt == 2 else None")
         path = self.write(b"in/a", b"")
         def count():
@@ -570,43 +570,43 @@ def work(job):
         for number in range(8):
             served.run(path, f"first-{number}", attempt=2)
         for number in range(8):
-            served.hear()
+            served.receive()
         before = count()
         for number in range(1000):
             served.run(path, str(number), attempt=2 if number % 20 == 0 else 1)
-        self.assertEqual({served.hear()["outcome"] for _ in range(1000)}, {"succeeded"})
+        self.assertEqual({served.receive()["outcome"] for _ in range(1000)}, {"succeeded"})
         self.assertEqual(count(), before)
         for path in glob.glob(f"/proc/{served.process.pid}/task/*/children"):
             with open(path, encoding="utf-8") as file:
                 self.assertEqual(file.read(), "")
-        self.assertEqual(served.end(), 0)
+        self.assertEqual(served.finish(), 0)
 
 
 class InstalledTests(PluginTestCase):
-    """The shipped plugins find their helper wherever they are installed."""
+    """The shipped plugins find their helper module in any location."""
 
     def check(self, plugin):
         return subprocess.run(
-            [plugin, "describe"], capture_output=True, text=True, env={"PATH": SYSTEM_PATH}, cwd="/", timeout=PATIENCE)
+            [plugin, "describe"], capture_output=True, text=True, env={"PATH": SYSTEM_PATH}, cwd="/", timeout=TIMEOUT)
 
-    def test_a_link_to_one_folder_is_enough(self):
+    def test_a_link_to_one_directory_suffices(self):
         for name in PYTHON_NAMES:
             os.symlink(os.path.realpath(os.path.join(PLUGINS, name)), self.path(os.fsencode(name)))
             done = self.check(self.path(os.fsencode(name), os.fsencode(name)))
             self.assertEqual((done.returncode, json.loads(done.stdout or "{}").get("name")), (0, name), done.stderr)
 
-    def test_a_copy_of_one_folder_is_enough_with_the_helper_in_it_or_beside_it(self):
+    def test_a_copy_of_one_directory_suffices_with_the_helper_in_it_or_beside_it(self):
         for name in PYTHON_NAMES:
-            folder = os.fsdecode(self.path(os.fsencode(name)))
-            shutil.copytree(os.path.join(PLUGINS, name), folder)
-            done = self.check(os.path.join(folder, name))
-            if done.returncode:  # else it is found where packages put it
+            directory = os.fsdecode(self.path(os.fsencode(name)))
+            shutil.copytree(os.path.join(PLUGINS, name), directory)
+            done = self.check(os.path.join(directory, name))
+            if done.returncode:  # otherwise the system has a package of it
                 self.assertEqual(done.returncode, 72)
                 self.assertIn("alight_plugin.py is missing: copy the directory 'python'", done.stderr)
-            shutil.copy(os.path.join(MODULE_FOLDER, "alight_plugin.py"), folder)
-            self.assertEqual(self.check(os.path.join(folder, name)).returncode, 0)
-            os.unlink(os.path.join(folder, "alight_plugin.py"))
-        shutil.copytree(MODULE_FOLDER, os.fsdecode(self.path(b"python")))
+            shutil.copy(os.path.join(MODULE_DIRECTORY, "alight_plugin.py"), directory)
+            self.assertEqual(self.check(os.path.join(directory, name)).returncode, 0)
+            os.unlink(os.path.join(directory, "alight_plugin.py"))
+        shutil.copytree(MODULE_DIRECTORY, os.fsdecode(self.path(b"python")))
         for name in PYTHON_NAMES:
             self.assertEqual(self.check(os.fsdecode(self.path(os.fsencode(name), os.fsencode(name)))).returncode, 0)
 

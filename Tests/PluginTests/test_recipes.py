@@ -1,5 +1,4 @@
-"""Runs each recipe of README.md and docs/, and each rule that `alight new` writes, on real files, and compares what is there
-afterwards with what has to be.
+"""Runs each recipe of README.md and docs/, and each rule that `alight new` writes, on real files, and checks the results.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_recipes.py -v
 
@@ -20,20 +19,20 @@ import tarfile
 import unittest
 import zipfile
 
-import recipe_play
-from recipe_play import Desktop, Receiver
-from shell_play import MACHINE
+import recipe_support
+from recipe_support import Desktop, Receiver
+from page_runner import MACHINE
 from support import NAMES, PLUGINS, SEARCH, SYSTEM_PATH, pdf
 from test_docs import ALIGHT, PAGES, blocks, is_configuration
 
-# The rules of these pages are the examples of one key each, with paths and programs of nobody's machine; test_docs loads them.
+# These pages have an example for each key, with paths and programs that do not exist; test_docs.py only loads them.
 REFERENCE = {"docs/rules.md", "docs/explain.md"}
-# The time of the last change of all that a recipe finds, in UTC.
+# The modification time of the existing files, in UTC.
 MTIME = 1772600767  # 2026-03-04 05:06:07
 
 
 def recipes():
-    """The recipes by page and name of the first rule: the text of the rules file."""
+    """Returns the rules files of the recipes, by page and name of the first rule."""
     found = {}
     for page in PAGES:
         if page != "README.md" and not page.startswith("docs/") or page in REFERENCE:
@@ -47,7 +46,7 @@ def recipes():
     return found
 
 
-# What recipes find
+# Existing files
 
 
 def as_tar(names, mode="w:gz"):
@@ -68,13 +67,13 @@ def as_zip(names):
     return buffer.getvalue()
 
 
-def picture(*arguments):
-    """A picture of 600 by 400 pixels; made when it is needed."""
-    return lambda: recipe_play.picture(*arguments)
+def source_image(*arguments):
+    """Returns an image of 600 by 400 pixels, created on first use."""
+    return lambda: recipe_support.source_image(*arguments)
 
 
-def film(suffix):
-    return lambda: recipe_play.film(suffix)
+def source_video(suffix):
+    return lambda: recipe_support.source_video(suffix)
 
 
 def testdata(*names):
@@ -82,7 +81,7 @@ def testdata(*names):
         return file.read()
 
 
-JPG, PNG = picture(".jpg", "jpegsave"), picture(".png", "pngsave")
+JPG, PNG = source_image(".jpg", "jpegsave"), source_image(".png", "pngsave")
 ZIP, TAR = as_zip({"hello.txt": b"hello"}), as_tar({"sub/hello.txt": b"hello"})
 PDF = pdf("a page")
 
@@ -91,19 +90,19 @@ def sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
-# What they have to give
+# Expected files
 
 
 class Input(str):
-    """The content of the file that was put there under this name."""
+    """The content of the existing file with this name."""
 
 
 class Link(str):
-    """A symbolic link that leads there."""
+    """A symbolic link to this target."""
 
 
 def image(kind, width=256):
-    """An image of that format whose longest side has so many pixels."""
+    """Expects an image of that format and width in pixels."""
     def check(path):
         loader = subprocess.run(["vipsheader", "-f", "vips-loader", path], capture_output=True, text=True).stdout
         size = subprocess.run(["vipsheader", "-f", "width", path], capture_output=True, text=True).stdout
@@ -123,8 +122,8 @@ def searchable(word):
     return check
 
 
-def holds(*names):
-    """An archive with these members."""
+def contains(*names):
+    """Expects an archive with these members."""
     def check(path):
         listed = subprocess.run(["bsdtar", "-tf", path], capture_output=True, text=True).stdout.split("\n")
         return {name.rstrip("/") for name in listed if name} == set(names)
@@ -139,9 +138,9 @@ def text(pattern):
 
 
 def index(word, count):
-    """An index in which the command `search` finds the word, by itself, in so many files."""
+    """Expects an index in which the command `search` finds the word in that number of files."""
     def check(path):
-        # It is not told which database: that of the plugin has to be the one that it reads.
+        # Without an option, it must read the default database of the plugin.
         done = subprocess.run([SEARCH, word], capture_output=True, text=True,
                               env={"PATH": SYSTEM_PATH, "HOME": path.partition("/.local/")[0]})
         return done.stdout.count("\n") == count
@@ -154,26 +153,28 @@ def trashed(name):
 
 
 class Recipe:
-    """What one recipe finds, and what it has to leave.
+    """The existing files of a recipe, and its expected results.
 
-    - files: what is there, by name; a name that ends in a slash is a directory
-    - gives: what is there afterwards and was not before, by name, in which `*` stands for anything; a content, an
-      `Input`, a `Link`, or a function that is given the path
-    - gone: names that are not there any more
-    - status: of `alight run --once`; 5 when a file has to fail
-    - said: regular expressions that the output has to hold
-    - sent: what a webhook has to receive, in any order: pairs of the path and a function of the request
-    - shown: what the desktop has to show
-    - also: a function that is given the home
+    - files: the existing files, by name; a name that ends in a slash is a directory
+    - created: the new files, by name, where `*` matches anything: a content, an `Input`, a `Link`, or a function of the
+      path
+    - removed: the names of removed files
+    - status: the exit status of `alight run --once`; 5 if a file is expected to fail
+    - output: regular expressions that match the output
+    - sent: functions that match the requests to a webhook, in any order
+    - shown: strings in the desktop notifications
+    - check: a function of the home directory
+    - replace: pairs of strings to replace in the rules
     """
 
-    def __init__(self, files, gives=None, *, gone=(), status=0, said=(), sent=(), shown=(), also=None, replace=()):
-        self.files, self.gives, self.gone, self.status = files, gives or {}, set(gone), status
-        self.said, self.sent, self.shown, self.also, self.replace = said, sent, shown, also, replace
+    def __init__(
+            self, files, created=None, *, removed=(), status=0, output=(), sent=(), shown=(), check=None, replace=()):
+        self.files, self.created, self.removed, self.status = files, created or {}, set(removed), status
+        self.output, self.sent, self.shown, self.check, self.replace = output, sent, shown, check, replace
 
 
 def subjects(*names):
-    """The requests of a webhook that tell of these files."""
+    """Matches the requests of a webhook about these files."""
     return [(lambda request, name=name: json.loads(request.body).get("subject") == name) for name in names]
 
 
@@ -198,19 +199,20 @@ NOTES = {"Documents/inbox/a.md": b"the lighthouse", "Documents/inbox/b.txt": b"a
 
 TABLE = {
     ("README.md", "thumbnails"): Recipe(
-        {**THUMBNAILS, "Pictures/inbox/raw.heic": picture(".avif", "heifsave", "--compression", "av1")},
+        {**THUMBNAILS, "Pictures/inbox/raw.heic": source_image(".avif", "heifsave", "--compression", "av1")},
         {"Pictures/thumbs/sea.jpg": image("jpeg"), "Pictures/thumbs/chart.png": image("png"),
          "Pictures/thumbs/raw.heic.webp": image("webp")}),
     ("README.md", "unpack"): Recipe(
         {"Downloads/a.zip": ZIP, "Downloads/b.tar.gz": TAR},
         {"Downloads/a/hello.txt": b"hello", "Downloads/b/sub/hello.txt": b"hello",
-         **trashed("Downloads/a.zip"), **trashed("Downloads/b.tar.gz")}, gone=["Downloads/a.zip", "Downloads/b.tar.gz"]),
+         **trashed("Downloads/a.zip"), **trashed("Downloads/b.tar.gz")},
+        removed=["Downloads/a.zip", "Downloads/b.tar.gz"]),
     ("README.md", "search"): Recipe(
         {"Documents/a.md": b"the lighthouse", "Documents/old/b.txt": b"a lighthouse"},
         {".local/share/alight/reindex.db": index("lighthouse", 2)}),
 
     ("docs/plugins.md", "thumbnails"): Recipe(
-        {**THUMBNAILS, "Pictures/inbox/letter.pdf": PDF, "Pictures/inbox/-rf \n/film.mp4": film(".mp4")},
+        {**THUMBNAILS, "Pictures/inbox/letter.pdf": PDF, "Pictures/inbox/-rf \n/film.mp4": source_video(".mp4")},
         {"Pictures/thumbs/sea.jpg.webp": image("webp"), "Pictures/thumbs/2026/chart.png.webp": image("webp"),
          "Pictures/thumbs/letter.pdf.webp": image("webp"), "Pictures/thumbs/-rf \n/film.mp4.webp": image("webp", 160)}),
     ("docs/plugins.md", "reindex"): Recipe(
@@ -220,11 +222,11 @@ TABLE = {
         {"archive/a b.txt": b"hello", "archive/c/d.bin": b"\0"},
         {"archive/a b.txt.sha256": text(sha256(b"hello")), "archive/c/d.bin.sha256": text(sha256(b"\0"))}),
     ("docs/plugins.md", "films"): Recipe(
-        {"Videos/inbox/a.avi": film(".avi"), "Videos/inbox/b c.mkv": film(".mkv")},
+        {"Videos/inbox/a.avi": source_video(".avi"), "Videos/inbox/b c.mkv": source_video(".mkv")},
         {"Videos/a.mp4": video, "Videos/b c.mp4": video}),
     ("docs/plugins.md", "scans"): Recipe(
         {"Scans/a letter.png": testdata("ocr", "testdata", "a letter.png"),
-         "Scans/b.pdf": lambda: recipe_play.scanned(testdata("ocr", "testdata", "a letter.png"))},
+         "Scans/b.pdf": lambda: recipe_support.scanned(testdata("ocr", "testdata", "a letter.png"))},
         {"Documents/scans/a letter.pdf": searchable("lighthouse"), "Documents/scans/b.pdf": searchable("lighthouse")}),
     ("docs/plugins.md", "mirror"): Recipe(
         {"Notes/a/b.txt": b"note", "Notes/c.md": b"note"}, {"Mirror/notes/a/b.txt": b"note", "Mirror/notes/c.md": b"note"}),
@@ -233,53 +235,55 @@ TABLE = {
          "signatures/test.ndb": b"Test.Plague:0:*:" + b"alight-plague".hex().encode() + b"\n"},
         {"Checked/clean.txt": b"dear friend", "Quarantine/infected.bin.*[0-9a-f]": b"dear alight-plague",
          "Quarantine/infected.bin.*.json": text("Test.Plague")},
-        gone=["Uploads/clean.txt", "Uploads/infected.bin"], status=5, said=["infected: Test.Plague"],
+        removed=["Uploads/clean.txt", "Uploads/infected.bin"], status=5, output=["infected: Test.Plague"],
         replace=[("/var/lib/clamav/", "~/signatures/")]),
 
     ("docs/handlers.md", "where-the-name-says"): Recipe(
-        {"in/acme_7.pdf": b"7", "in/plain.pdf": b"p"}, {"srv/clients/acme/inbox/acme_7.pdf": b"7"}, gone=["in/acme_7.pdf"]),
+        {"in/acme_7.pdf": b"7", "in/plain.pdf": b"p"}, {"srv/clients/acme/inbox/acme_7.pdf": b"7"},
+        removed=["in/acme_7.pdf"]),
     ("docs/handlers.md", "keep-each-version"): Recipe(
         {"drafts/a.md": b"a", "drafts/x/b.md": b"b"},
         {"versions/a.md-20260304-050607": b"a", "versions/x/b.md-20260304-050607": b"b"}),
     ("docs/handlers.md", "by-month"): Recipe(
         {"scans/a.pdf": PDF, "scans/b c.PDF": b"b"}, {"archive/2026/03/a.pdf": PDF, "archive/2026/03/b c.PDF": b"b"},
-        gone=["scans/a.pdf", "scans/b c.PDF"]),
+        removed=["scans/a.pdf", "scans/b c.PDF"]),
     ("docs/handlers.md", "newest-photos"): Recipe(
         {"photos/a.jpg": b"a", "photos/x/b.jpg": b"b"},
         {"by-day/2026-03-04/a.jpg": Link("../../photos/a.jpg"), "by-day/2026-03-04/b.jpg": Link("../../photos/x/b.jpg")}),
     ("docs/handlers.md", "with-the-year"): Recipe(
-        {"papers/a.pdf": b"a", "papers/b-2025.pdf": b"b"}, {"papers/a-2026.pdf": b"a"}, gone=["papers/a.pdf"]),
+        {"papers/a.pdf": b"a", "papers/b-2025.pdf": b"b"}, {"papers/a-2026.pdf": b"a"}, removed=["papers/a.pdf"]),
     ("docs/handlers.md", "old-installers"): Recipe(
         {"downloads/a.deb": b"a", "downloads/b.AppImage": b"b", "downloads/c.txt": b"c"},
         {**trashed("downloads/a.deb"), **trashed("downloads/b.AppImage")},
-        gone=["downloads/a.deb", "downloads/b.AppImage"]),
+        removed=["downloads/a.deb", "downloads/b.AppImage"]),
     ("docs/handlers.md", "empty-cache"): Recipe(
-        {"cache/a.tmp": b"a", "cache/x/b.tmp": b"b", "cache/c.txt": b"c"}, gone=["cache/a.tmp", "cache/x/b.tmp"]),
+        {"cache/a.tmp": b"a", "cache/x/b.tmp": b"b", "cache/c.txt": b"c"}, removed=["cache/a.tmp", "cache/x/b.tmp"]),
     ("docs/handlers.md", "ready-markers"): Recipe(
         {"export/a.csv": b"a", "export/b c.csv": b"b"}, {"export/a.csv.done": b"", "export/b c.csv.done": b""}),
     ("docs/handlers.md", "readable-for-the-web"): Recipe(
-        {"site/a.html": b"a", "site/x/b.png": b"b"}, also=readable),
+        {"site/a.html": b"a", "site/x/b.png": b"b"}, check=readable),
     ("docs/handlers.md", "pack-projects"): Recipe(
         {"projects/one/a.txt": b"a", "projects/two/x/b.bin": b"b"},
-        {"packed/one.tar.zst": holds("one", "one/a.txt"), "packed/two.tar.zst": holds("two", "two/x", "two/x/b.bin")}),
+        {"packed/one.tar.zst": contains("one", "one/a.txt"),
+         "packed/two.tar.zst": contains("two", "two/x", "two/x/b.bin")}),
     ("docs/handlers.md", "pack-logs"): Recipe(
-        {"logs/a.log": b"a", "logs/b c.log": b"b"}, {"packed/logs-*.tar.gz": holds("a.log", "b c.log")}),
+        {"logs/a.log": b"a", "logs/b c.log": b"b"}, {"packed/logs-*.tar.gz": contains("a.log", "b c.log")}),
     ("docs/handlers.md", "deliveries"): Recipe(
         {"in/a.zip": ZIP, "in/b.tar.gz": TAR},
         {"deliveries/a/hello.txt": b"hello", "deliveries/b/sub/hello.txt": b"hello",
-         **trashed("in/a.zip"), **trashed("in/b.tar.gz")}, gone=["in/a.zip", "in/b.tar.gz"]),
+         **trashed("in/a.zip"), **trashed("in/b.tar.gz")}, removed=["in/a.zip", "in/b.tar.gz"]),
     ("docs/handlers.md", "sums-of-images"): Recipe(
         {"images/a.iso": b"a", "images/b.iso": b"b"},
         {"images/SHA256SUMS": f"{sha256(b'a')}  a.iso\n{sha256(b'b')}  b.iso\n".encode()}),
     ("docs/handlers.md", "check-then-file"): Recipe(
         {"in/a.iso": b"a", "in/a.iso.sha256": sha256(b"a").encode(), "in/b.iso": b"b", "in/b.iso.sha256": sha256(b"x").encode()},
-        {"good/a.iso": b"a"}, gone=["in/a.iso"], status=5, said=["b.iso: failed"]),
+        {"good/a.iso": b"a"}, removed=["in/a.iso"], status=5, output=["b.iso: failed"]),
     ("docs/handlers.md", "tag-invoices"): Recipe(
-        {"letters/invoice 7.pdf": b"7", "letters/note.pdf": b"n"}, also=tagged),
+        {"letters/invoice 7.pdf": b"7", "letters/note.pdf": b"n"}, check=tagged),
     ("docs/handlers.md", "gallery"): Recipe(
         {"photos/a.jpg": b"a", "photos/2026/b.png": b"b"}, {"photos/list.json": listed}),
     ("docs/handlers.md", "big-files"): Recipe(
-        {"drop/a.iso": b"12345", "drop/x/b.txt": b"1"}, said=["created a.iso, 5 bytes", "created x/b.txt, 1 bytes"]),
+        {"drop/a.iso": b"12345", "drop/x/b.txt": b"1"}, output=["created a.iso, 5 bytes", "created x/b.txt, 1 bytes"]),
     ("docs/handlers.md", "tell-of-scans"): Recipe(
         {"scans/a.pdf": b"a", "scans/b c.PDF": b"bc"}, shown=["a.pdf, 1 bytes", "b c.PDF, 2 bytes"]),
     ("docs/handlers.md", "tell-the-shop"): Recipe(
@@ -301,24 +305,24 @@ TABLE = {
     ("docs/actions.md", "file-and-tell"): Recipe(
         {"in/a.pdf": b"a", "in/b c.PDF": b"b"},
         {"kept/a.pdf": b"a", "kept/b c.PDF": b"b", "done/20*/a.pdf": b"a", "done/20*/b c.PDF": b"b"},
-        gone=["in/a.pdf", "in/b c.PDF"]),
+        removed=["in/a.pdf", "in/b c.PDF"]),
     ("docs/jobs.md", "scans"): Recipe(
         {"Scans/letter.pdf": b"a", "Scans/receipt.pdf": b"b"}, status=5,
-        said=["letter.pdf: succeeded", "receipt.pdf: failed.*page 2 can't be read"]),
+        output=["letter.pdf: succeeded", "receipt.pdf: failed.*page 2 can't be read"]),
     ("docs/migrating.md", "thumbnails"): Recipe(
         {"in/a.jpg": JPG, "in/b.png": PNG}, {"in/small-a.webp": image("webp"), "in/small-b.webp": image("webp")}),
     ("docs/migrating.md", "tests"): Recipe(
         {"src/a.c": b"a", "src/x/b.h": b"b", "Makefile": b"test:\n\techo ran >>tested\n"}, {"tested": b"ran\n"}),
     ("docs/migrating.md", "desktop"): Recipe(
         {"Desktop/a.pdf": b"a" * 1_100_000, "Desktop/small.pdf": b"b"}, {"Documents/PDF/a.pdf": Input("Desktop/a.pdf")},
-        gone=["Desktop/a.pdf"]),
+        removed=["Desktop/a.pdf"]),
     ("docs/migrating.md", "press"): Recipe(
         {"hot/in/a.pdf": b"a", "hot/in/b c.PDF": b"b", "spool/": None},
         {"spool/a.pdf": b"a", "spool/b c.PDF": b"b", "hot/done/a.pdf": b"a", "hot/done/b c.PDF": b"b"},
-        gone=["hot/in/a.pdf", "hot/in/b c.PDF"]),
+        removed=["hot/in/a.pdf", "hot/in/b c.PDF"]),
     ("docs/undo.md", "sort"): Recipe(
         {"Inbox/a.pdf": b"a", "Inbox/b c.PDF": b"b"}, {"Sorted/2026/a.pdf": b"a", "Sorted/2026/b c.PDF": b"b"},
-        gone=["Inbox/a.pdf", "Inbox/b c.PDF"]),
+        removed=["Inbox/a.pdf", "Inbox/b c.PDF"]),
     ("docs/plugin-protocol.md", "texts"): Recipe(
         {"inbox/a.txt": b"one two three", "inbox/b c.TXT": b"one two three four"},
         {"inbox/a.txt.sha256": text(sha256(b"one two three")), "inbox/b c.TXT.sha256": text(sha256(b"one two three four"))}),
@@ -326,90 +330,91 @@ TABLE = {
 
 
 INBOX = {"inbox/a.txt": b"the lighthouse", "inbox/b c.png": PNG}
-GONE = ["inbox/a.txt", "inbox/b c.png"]
+REMOVED = ["inbox/a.txt", "inbox/b c.png"]
 FILED = {"done/a.txt": Input("inbox/a.txt"), "done/b c.png": Input("inbox/b c.png")}
 SUMS = {"inbox/a.txt.sha256": text(sha256(b"the lighthouse")), "inbox/b c.png.sha256": text("^[0-9a-f]{64}")}
 ARCHIVES = {"inbox/a.zip": ZIP, "inbox/b c.tar.gz": TAR}
 
 
-def leads_to(name):
+def links_to(name):
     return lambda path: os.path.islink(path) and os.path.samefile(path, os.path.join(path.partition("/done/")[0], "inbox", name))
 
 
 def all_of(check):
-    """Whether a check of a path holds for both files of the inbox."""
+    """Applies a check of a path to both files of the inbox."""
     return lambda home: all(check(os.path.join(home, name)) for name in INBOX)
 
 
-# What the rules of `alight new inbox --use NAME` do.
+# The results of the rules of `alight new inbox --use NAME`.
 NEW = {
-    "archive": Recipe(INBOX, {"done/a.txt.tar.gz": holds("a.txt"), "done/b c.png.tar.gz": holds("b c.png")}),
+    "archive": Recipe(INBOX, {"done/a.txt.tar.gz": contains("a.txt"), "done/b c.png.tar.gz": contains("b c.png")}),
     "checksum": Recipe(INBOX, SUMS),
     "copy": Recipe(INBOX, FILED),
-    "delete": Recipe(INBOX, gone=GONE),
+    "delete": Recipe(INBOX, removed=REMOVED),
     "digest": Recipe(INBOX, SUMS),
     "extract": Recipe(ARCHIVES, {"done/a/hello.txt": b"hello", "done/b c/sub/hello.txt": b"hello"}),
     "index": Recipe(INBOX, {"list.json": text(r'"path":"a.txt".*\n.*"path":"b c.png"')}),
-    "link": Recipe(INBOX, {"done/a.txt": leads_to("a.txt"), "done/b c.png": leads_to("b c.png")}),
-    "log": Recipe(INBOX, said=["created .*a.txt", "created .*b c.png"]),
-    "move": Recipe(INBOX, FILED, gone=GONE),
+    "link": Recipe(INBOX, {"done/a.txt": links_to("a.txt"), "done/b c.png": links_to("b c.png")}),
+    "log": Recipe(INBOX, output=["created .*a.txt", "created .*b c.png"]),
+    "move": Recipe(INBOX, FILED, removed=REMOVED),
     "notify": Recipe(INBOX, shown=["inbox/a.txt", "inbox/b c.png"]),
     "ocr": Recipe(
         {"inbox/a letter.png": testdata("ocr", "testdata", "a letter.png"),
-         "inbox/b.pdf": lambda: recipe_play.scanned(testdata("ocr", "testdata", "a letter.png"))},
+         "inbox/b.pdf": lambda: recipe_support.scanned(testdata("ocr", "testdata", "a letter.png"))},
         {"searchable/a letter.png.pdf": searchable("lighthouse"), "searchable/b.pdf": searchable("lighthouse")}),
     "reindex": Recipe(
         {"inbox/a.txt": b"the lighthouse", "inbox/b c.md": b"lighthouse"},
         {".local/share/alight/reindex.db": index("lighthouse", 2)}),
     "rename": Recipe(
-        INBOX, {"inbox/a-2026-03-04.txt": Input("inbox/a.txt"), "inbox/b c-2026-03-04.png": Input("inbox/b c.png")}, gone=GONE),
+        INBOX, {"inbox/a-2026-03-04.txt": Input("inbox/a.txt"), "inbox/b c-2026-03-04.png": Input("inbox/b c.png")},
+        removed=REMOVED),
     "scan": Recipe(
         {**INBOX, "inbox/infected.bin": b"alight-plague",
          "signatures/test.ndb": b"Test.Plague:0:*:" + b"alight-plague".hex().encode() + b"\n"},
         {"quarantine/infected.bin.*[0-9a-f]": b"alight-plague", "quarantine/infected.bin.*.json": text("Test.Plague")},
-        gone=["inbox/infected.bin"], status=5, replace=[("# database: /var/lib/clamav/", "database: signatures/")]),
-    "set-permissions": Recipe(INBOX, also=all_of(lambda path: stat.S_IMODE(os.stat(path).st_mode) == 0o640)),
+        removed=["inbox/infected.bin"], status=5, replace=[("# database: /var/lib/clamav/", "database: signatures/")]),
+    "set-permissions": Recipe(INBOX, check=all_of(lambda path: stat.S_IMODE(os.stat(path).st_mode) == 0o640)),
     "sync": Recipe(INBOX, {"mirror/a.txt": Input("inbox/a.txt"), "mirror/b c.png": Input("inbox/b c.png")}),
-    "tag": Recipe(INBOX, also=all_of(lambda path: os.getxattr(path, "user.xdg.tags") == b"inbox")),
+    "tag": Recipe(INBOX, check=all_of(lambda path: os.getxattr(path, "user.xdg.tags") == b"inbox")),
     "thumbnail": Recipe(
         {"inbox/a.jpg": JPG, "inbox/b c.png": PNG}, {"thumbnails/a.jpg": image("jpeg"), "thumbnails/b c.png": image("png")}),
-    "touch": Recipe(INBOX, also=all_of(lambda path: os.stat(path).st_mtime > MTIME)),
+    "touch": Recipe(INBOX, check=all_of(lambda path: os.stat(path).st_mtime > MTIME)),
     "transcode": Recipe(
-        {"inbox/a.avi": film(".avi"), "inbox/b c.mkv": film(".mkv")},
+        {"inbox/a.avi": source_video(".avi"), "inbox/b c.mkv": source_video(".mkv")},
         {"converted/a.avi.mp4": video, "converted/b c.mkv.mp4": video}),
-    "trash": Recipe(INBOX, {**trashed("inbox/a.txt"), **trashed("inbox/b c.png")}, gone=GONE),
+    "trash": Recipe(INBOX, {**trashed("inbox/a.txt"), **trashed("inbox/b c.png")}, removed=REMOVED),
     "webhook": Recipe(INBOX, sent=subjects("a.txt", "b c.png")),
 }
 
 
 @unittest.skipUnless(os.access(ALIGHT, os.X_OK), f"{ALIGHT} is not built, run `swift build`")
 class RunTestCase(unittest.TestCase):
-    """Runs rules in a home, and compares."""
+    """Runs rules in a temporary home directory, and compares the results."""
 
-    def play_all(self, table, rules):
-        """Plays the recipes of a table for which there are rules; `rules` are texts, or functions of the home that give one."""
-        # They wait more than they work.
+    def run_all(self, table, rules):
+        """Runs the recipes that have rules; `rules` are strings, or functions of the home that return one."""
+        # The runs mostly wait.
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            plays = {key: pool.submit(self.play, table[key], text) for key, text in rules.items() if key in table}
-        for key, play in plays.items():
+            runs = {key: pool.submit(self.run_recipe, table[key], text) for key, text in rules.items() if key in table}
+        for key, run in runs.items():
             with self.subTest(key):
-                play.result()
+                run.result()
 
-    def play(self, recipe, rules):
-        with recipe_play.Home() as home:
+    def run_recipe(self, recipe, rules):
+        with recipe_support.Home() as home:
             rules = rules(home) if callable(rules) else rules
             if lacking := home.missing_programs(rules):
                 self.skipTest(f"needs {lacking}")
-            self.play_in(home, recipe, rules)
+            self.run_in(home, recipe, rules)
 
-    def play_in(self, home, recipe, rules):
+    def run_in(self, home, recipe, rules):
         contents = {}
         for name, data in recipe.files.items():
             contents[name] = data() if callable(data) else data
             home.put(name, contents[name], MTIME)
         before = home.tree()
         with Receiver() as receiver, Desktop(home.root, bool(recipe.shown)) as desktop:
-            # What a recipe takes from this machine is in the home, and other hosts are the receiver.
+            # Absolute paths are moved into the home, and other hosts are replaced by the receiver.
             for old, new in recipe.replace:
                 self.assertIn(old, rules)
                 rules = rules.replace(old, new)
@@ -419,35 +424,35 @@ class RunTestCase(unittest.TestCase):
             variables = {name: home.root if name == "HOME" else "whatever" for name in re.findall(r"\$\{env:(\w+)\}", rules)}
             home.put("rules.yaml", rules.encode())
             done = home.run("run", "--once", "--journal", ":memory:", "rules.yaml", **variables, **desktop.variables)
-            said = done.stdout + done.stderr
-            self.assertEqual(done.returncode, recipe.status, said)
-            for pattern in recipe.said:
-                self.assertRegex(said, pattern)
-            left = list(receiver.requests)
+            printed = done.stdout + done.stderr
+            self.assertEqual(done.returncode, recipe.status, printed)
+            for pattern in recipe.output:
+                self.assertRegex(printed, pattern)
+            remaining = list(receiver.requests)
             for check in recipe.sent:
-                fitting = [request for request in left if check(request)]
-                self.assertEqual(len(fitting), 1, receiver.requests)
-                left.remove(fitting[0])
-            self.assertEqual(left, [])
+                matching = [request for request in remaining if check(request)]
+                self.assertEqual(len(matching), 1, receiver.requests)
+                remaining.remove(matching[0])
+            self.assertEqual(remaining, [])
             self.assertEqual(len(desktop.shown()), len(recipe.shown))
             for each in recipe.shown:
                 self.assertTrue(any(each in shown for shown in desktop.shown()), desktop.shown())
         after = home.tree() - {"rules.yaml"}
-        self.assertEqual(before - after, recipe.gone, said)
+        self.assertEqual(before - after, recipe.removed, printed)
         made, matched = after - before, set()
-        for pattern, expected in recipe.gives.items():
+        for pattern, expected in recipe.created.items():
             found = [name for name in made if name not in matched and (name == pattern or fnmatch.fnmatchcase(name, pattern))]
-            self.assertEqual(len(found), 1, f"{pattern}: {sorted(made)}\n{said}")
+            self.assertEqual(len(found), 1, f"{pattern}: {sorted(made)}\n{printed}")
             matched.add(found[0])
             self.is_as_expected(home.path(found[0]), expected, contents)
-        self.assertEqual(made, matched, said)
-        self.assertTrue(recipe.also is None or recipe.also(home.root), said)
+        self.assertEqual(made, matched, printed)
+        self.assertTrue(recipe.check is None or recipe.check(home.root), printed)
 
     def is_as_expected(self, path, expected, contents):
         if isinstance(expected, Link):
             self.assertEqual(os.readlink(path), expected)
         elif callable(expected):
-            self.assertTrue(expected(path), f"{path} is not what it has to be")
+            self.assertTrue(expected(path), f"{path} is not as expected")
         else:
             with open(path, "rb") as file:
                 self.assertEqual(file.read(), contents[expected] if isinstance(expected, Input) else expected)
@@ -462,15 +467,15 @@ class RecipeTests(RunTestCase):
         used = {re.search(r"use: ([\w-]+)", text)[1] for (page, _), text in recipes().items() if page == "docs/plugins.md"}
         self.assertEqual(used, set(NAMES))
 
-    def test_each_recipe_gives_what_it_promises(self):
+    def test_each_recipe_has_the_expected_results(self):
         chosen = {key: text for key, text in recipes().items() if os.environ.get("RECIPE") in (None, " ".join(key))}
-        self.play_all(TABLE, chosen)
+        self.run_all(TABLE, chosen)
 
 
 class NewRuleTests(RunTestCase):
 
     def handlers(self):
-        with recipe_play.Home() as home:
+        with recipe_support.Home() as home:
             done = home.run("new", "--use", "nosuchhandler")
             listed = home.run("plugins", "list", "--json")
         built_in = re.search(r"built-in handlers: ([\w, -]+);", done.stderr)[1].split(", ")
@@ -479,7 +484,7 @@ class NewRuleTests(RunTestCase):
     def test_each_handler_and_plugin_has_an_entry(self):
         self.assertEqual(set(NEW), self.handlers())
 
-    def test_each_rule_that_new_writes_passes_check_and_gives_what_it_promises(self):
+    def test_each_rule_of_new_passes_check_and_has_the_expected_results(self):
         def write(name):
             def rules(home):
                 done = home.run("new", "inbox", "--use", name, "--output", "new.yaml")
@@ -492,15 +497,15 @@ class NewRuleTests(RunTestCase):
                 os.unlink(home.path("new.yaml"))
                 return text
             return rules
-        self.play_all(NEW, {name: write(name) for name in NEW if os.environ.get("RECIPE") in (None, name)})
+        self.run_all(NEW, {name: write(name) for name in NEW if os.environ.get("RECIPE") in (None, name)})
 
-    def test_each_parameter_that_new_writes_as_a_comment_passes_check_when_it_is_none(self):
+    def test_each_parameter_in_a_comment_of_new_passes_check(self):
         checked = 0
-        with recipe_play.Home() as home:
+        with recipe_support.Home() as home:
             for name in NEW:
                 lines = home.run("new", "inbox", "--use", name).stdout.splitlines()
                 described = json.loads(home.run("plugins", "describe", name, "--json").stdout)
-                # Those that need others beside them can't be there alone.
+                # Parameters that require others cannot be set alone.
                 tied = described.get("parameters", {}).get("dependentRequired", {})
                 for number, line in enumerate(lines):
                     if not (key := re.match(r" +# ([a-z_]+): \S", line)) or key[1] in tied or line.startswith("    # "):

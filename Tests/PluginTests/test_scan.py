@@ -1,4 +1,4 @@
-"""Tests of the plugin `scan`, by ClamAV with a signature of their own."""
+"""Tests of the plugin `scan`, with ClamAV and a test signature."""
 
 import json
 import os
@@ -34,20 +34,20 @@ class ScanTests(PluginTestCase):
         self.assertEqual((response["outcome"], response["code"]), ("failed", "infected"), response)
         self.assertIn("Test.Plague", response["message"])
         self.assertFalse(os.path.lexists(path))
-        place, note = [exact(each) for each in response["outputs"]]
-        self.assertEqual(os.path.dirname(place), self.quarantine)
-        for each in (place, note):
+        moved, description = [exact(each) for each in response["outputs"]]
+        self.assertEqual(os.path.dirname(moved), self.quarantine)
+        for each in (moved, description):
             self.assertEqual(stat.S_IMODE(os.stat(each).st_mode), 0o600)
         self.assertEqual(stat.S_IMODE(os.stat(self.quarantine).st_mode), 0o700)
-        with open(place, "rb") as file:
+        with open(moved, "rb") as file:
             self.assertEqual(file.read(), data)
-        with open(note, encoding="utf-8") as file:
-            told = json.load(file)
-        self.assertEqual(exact(told["path"]), path)
-        self.assertEqual((told["bytes"], told["mode"]), (len(data), mode))
-        self.assertTrue(told["signature"].startswith("Test.Plague"))
+        with open(description, encoding="utf-8") as file:
+            record = json.load(file)
+        self.assertEqual(exact(record["path"]), path)
+        self.assertEqual((record["bytes"], record["mode"]), (len(data), mode))
+        self.assertTrue(record["signature"].startswith("Test.Plague"))
 
-    def test_a_clean_file_stays(self):
+    def test_a_clean_file_is_not_moved(self):
         path = self.write(b"in/a.txt", b"dear friend")
         response = self.scan(path)
         self.assertEqual((response["outcome"], response["message"]), ("succeeded", "clean"))
@@ -56,7 +56,7 @@ class ScanTests(PluginTestCase):
         self.assertFalse(os.path.exists(self.quarantine))
         self.assertEqual(self.scan(self.write(b"in/empty", b""))["outcome"], "succeeded")
 
-    def test_an_infected_file_goes_into_quarantine(self):
+    def test_an_infected_file_is_moved_into_quarantine(self):
         path = self.write(b"in/a.txt", PLAGUE)
         os.chmod(path, 0o644)
         self.assert_in_quarantine(self.scan(path), path)
@@ -69,14 +69,14 @@ class ScanTests(PluginTestCase):
                 self.assert_in_quarantine(self.scan(path, identifier=f"J{number}"), path)
         self.assertEqual(len(os.listdir(self.quarantine)), 2 * len(HOSTILE_NAMES))
 
-    def test_files_of_one_name_stay_apart(self):
+    def test_files_with_equal_names_do_not_collide(self):
         for number in range(3):
             path = self.write(b"in/%d/same" % number, PLAGUE)
             os.chmod(path, 0o644)
             self.assert_in_quarantine(self.scan(path, identifier="J"), path)
         self.assertEqual(len(os.listdir(self.quarantine)), 6)
 
-    def test_the_same_job_twice_says_the_same(self):
+    def test_the_same_job_twice_gives_the_same_result(self):
         path = self.write(b"in/a.txt", PLAGUE)
         responses = [self.scan(path) for _ in range(2)]
         self.assertEqual(responses[0], responses[1])
@@ -86,14 +86,14 @@ class ScanTests(PluginTestCase):
     def test_quarantine_on_another_disk(self):
         if os.stat("/dev/shm").st_dev == os.stat(self.root).st_dev or not os.access("/dev/shm", os.W_OK):
             self.skipTest("there is no second disk: /dev/shm can't be written to")
-        folder = f"/dev/shm/alight-test-{os.getpid()}"
-        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
-        self.quarantine = os.fsencode(folder)
+        directory = f"/dev/shm/alight-test-{os.getpid()}"
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
+        self.quarantine = os.fsencode(directory)
         path = self.write(b"in/a.txt", PLAGUE)
         os.chmod(path, 0o644)
         self.assert_in_quarantine(self.scan(path), path)
 
-    def test_what_is_no_file_or_gone_or_too_large_is_skipped(self):
+    def test_special_missing_and_large_files_are_skipped(self):
         os.makedirs(self.path(b"in/folder"))
         os.mkfifo(self.path(b"in/pipe"))
         os.symlink(self.database, self.path(b"in/link"))
@@ -102,7 +102,7 @@ class ScanTests(PluginTestCase):
         response = self.scan(self.write(b"in/large", PLAGUE), max_size=10)
         self.assertEqual((response["outcome"], response["code"]), ("skipped", "too-large"))
 
-    def test_bad_signatures_fail_and_no_signatures_are_waited_for(self):
+    def test_invalid_signatures_fail_and_missing_signatures_are_not_ready(self):
         path = self.write(b"in/a.txt", PLAGUE)
         response = self.scan(path, database=os.fsdecode(self.path(b"nowhere.ndb")))
         self.assertEqual((response["outcome"], response["code"]), ("failed", "scanner"), response)
@@ -113,15 +113,15 @@ class ScanTests(PluginTestCase):
             response = self.run_plugin(self.request([self.event(path)], settings))
             self.assertEqual((response["outcome"], response["code"]), ("retry", "no-database"), response)
 
-    def test_a_quarantine_that_can_not_be_made_fails_and_the_file_stays(self):
+    def test_without_a_quarantine_the_job_fails_and_the_file_is_not_moved(self):
         path = self.write(b"in/a.txt", PLAGUE)
         self.write(b"quarantine", b"a file")
         self.assertEqual(self.scan(path)["outcome"], "failed")
         self.assertTrue(os.path.exists(path))
         self.assertEqual(sorted(os.listdir(self.root)), [b".scratch", b"in", b"quarantine", b"signatures"])
 
-    def test_the_daemon_is_asked_by_its_client(self):
-        """There is no daemon here: a script answers as clamdscan does."""
+    def test_the_daemon_is_called_by_its_client(self):
+        """A script replaces clamdscan, since no daemon is running."""
         tools = self.path(b"bin")
         os.mkdir(tools)
         path = self.write(b"in/a.txt", PLAGUE)
@@ -136,19 +136,19 @@ class ScanTests(PluginTestCase):
             self.assertEqual((response["outcome"], response.get("code")), (outcome, code), response)
         self.assertFalse(os.path.exists(path))
 
-    def test_wrong_parameters_fail(self):
+    def test_invalid_parameters_fail(self):
         path = self.write(b"in/a.txt", PLAGUE)
         for settings in ({}, {"quarantine": ""}, {"quarantine": "q"}, self.settings(engine="x"), self.settings(max_size=0)):
             response = self.run_plugin(self.request([self.event(path)], settings))
             self.assertEqual((response["outcome"], response["code"]), ("failed", "bad-parameters"))
 
-    def test_a_dry_run_touches_nothing(self):
+    def test_a_dry_run_changes_nothing(self):
         path = self.write(b"in/a.txt", PLAGUE)
         before = self.all_files()
         response = self.run_plugin(self.request([self.event(path)], self.settings(), dry_run=True))
         self.assertEqual((response["outcome"], self.all_files()), ("succeeded", before))
 
-    def test_sigterm_at_any_moment_leaves_it_here_or_there(self):
+    def test_sigterm_at_any_time_leaves_the_file_in_one_location(self):
         chance = random.Random(7)
         for number in range(8):
             path = self.write(b"in/a.txt", PLAGUE)

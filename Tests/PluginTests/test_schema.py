@@ -1,8 +1,8 @@
-"""What `alight schema` prints and what `alight check` says of the rules files in Tests/Fixtures/rules is what they expect.
+"""Compares the output of `alight schema` and `alight check` with the expectations in Tests/Fixtures/rules.
 
-Their comments `# expect LINE:COLUMN+LENGTH SEVERITY: MESSAGE` are the loader's, and RuleFixtureTests compares each letter of
-them. Here each rule with an error has to be refused by the schema too, unless all of its errors are marked `[unseen]`, and
-`alight check`, which knows the real handlers and this machine, has to find an error in the same files. The validator is
+The comments `# expect LINE:COLUMN+LENGTH SEVERITY: MESSAGE` in the rules files are the errors of the loader, which
+RuleFixtureTests compares exactly. Here the schema must also refuse each rule with an error, unless all of its errors
+are marked `[unseen]`, and `alight check`, with the real handlers, must find errors on the same lines. The validator is
 python3-jsonschema.
 """
 
@@ -28,7 +28,7 @@ except ImportError as missing:
 
 
 class CoreLoader(yaml.SafeLoader):
-    """YAML 1.2's core schema, as editors and Alight read it; PyYAML by itself is YAML 1.1."""
+    """The core schema of YAML 1.2, as in editors and Alight; the default of PyYAML is YAML 1.1."""
 
 
 CoreLoader.yaml_implicit_resolvers = {}
@@ -48,7 +48,7 @@ def integer(loader, node):
 CoreLoader.add_constructor("tag:yaml.org,2002:int", integer)
 CoreLoader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: float(loader.construct_scalar(node)))
 
-# The handlers that only ConfigurationTests have; and files in which a handler of theirs takes less than the real one.
+# The handlers that exist only in ConfigurationTests, and files in which such a handler accepts less than the real one.
 HANDLERS_OF_TESTS = ["thumbnail", "keywords", "preview", "files", "cuts", "broken"]
 OTHER_HANDLERS = ["keys/unknown-key-present.yaml", "on_failure/on-failure.yaml"]
 
@@ -58,7 +58,7 @@ def has_landlock():
 
 
 def is_for_this_machine(path):
-    """Some files ask for what only root can do, or not every kernel."""
+    """Whether the file can be checked here: some require root, or a recent kernel."""
     name = os.path.basename(path)
     if name.startswith("root"):
         return os.geteuid() == 0
@@ -66,7 +66,7 @@ def is_for_this_machine(path):
 
 
 def expectations(path):
-    """The errors that the file says it has: their lines, and whether the schema sees them; and those of tests' handlers."""
+    """Returns the expected errors of the file, those of test handlers included: line, and whether the schema finds it."""
     beside = path[:-5] + ".expect"
     with open(beside if os.path.exists(beside) else path, "rb") as file:
         text = file.read()
@@ -74,15 +74,15 @@ def expectations(path):
 
 
 def rules_of(root):
-    """The nodes of the rules; none where the file has no list of them."""
+    """Returns the nodes of the rules; empty if the file has no list of rules."""
     if not isinstance(root, yaml.MappingNode):
         return []
     return [rule for key, value in root.value if key.value == "rules" and isinstance(value, yaml.SequenceNode)
             for rule in value.value]
 
 
-def has_error(path):
-    """Whether `alight check` finds one."""
+def errors_of_check(path):
+    """Returns the errors that `alight check` finds."""
     environment = dict(os.environ, HOME="/home/ada", INBOX="/srv/in", ODD="/srv/a*b", EMPTY="")
     done = subprocess.run([ALIGHT, "check", "--format", "json", path], cwd=os.path.dirname(path), env=environment,
                           capture_output=True, text=True, errors="replace", timeout=60)
@@ -102,17 +102,17 @@ class SchemaTests(unittest.TestCase):
         cls.schema = json.loads(done.stdout)
         cls.validator = jsonschema.Draft202012Validator(cls.schema)
 
-    def faults(self, document):
-        """What the schema says of a file."""
+    def schema_errors(self, document):
+        """Returns the messages of the schema about a document."""
         return [error.message[:200] for error in self.validator.iter_errors(document)]
 
-    def test_the_schema_is_one(self):
+    def test_the_schema_is_valid(self):
         jsonschema.Draft202012Validator.check_schema(self.schema)
         self.assertEqual(self.schema["$schema"], "https://json-schema.org/draft/2020-12/schema")
         for example in self.schema["examples"]:
             self.assertEqual(list(self.validator.iter_errors(example)), [])
 
-    def test_defaults_and_examples_are_what_they_say(self):
+    def test_defaults_and_examples_are_valid(self):
         properties = self.schema["$defs"]["rule"]["properties"]
         seen = 0
         for owner in (properties, self.schema["$defs"]["conditions"]["properties"]):
@@ -124,7 +124,7 @@ class SchemaTests(unittest.TestCase):
                         self.assertEqual([error.message for error in validator.iter_errors(value)], [])
         self.assertGreater(seen, 50)
 
-    def test_what_is_refused(self):
+    def test_the_schema_finds_the_expected_errors(self):
         refused = accepted = 0
         for path in sorted(glob.glob(os.path.join(FIXTURES, "*", "*.yaml"))):
             try:
@@ -133,19 +133,19 @@ class SchemaTests(unittest.TestCase):
                 root = yaml.compose(text, CoreLoader)
                 document = yaml.load(text, CoreLoader)
             except (yaml.YAMLError, UnicodeError, ValueError, RecursionError):
-                # An editor tells of it without a schema.
+                # An editor reports this without a schema.
                 self.assertNotEqual(expectations(path), [], path)
                 continue
             errors = expectations(path)
             if len(errors) > 100:
-                # The rest is not told, so that it isn't known which rules are right.
+                # Further errors are omitted, so it is unknown which rules are valid.
                 continue
             rules = rules_of(root)
             parts = [(document, 0, 1 << 60)]
             if len(rules) > 1:
                 ends = [rule.start_mark.line for rule in rules[1:]] + [1 << 60]
                 start = rules[0].start_mark.line + 1
-                # What is wrong above the rules is looked at with all of them, and they without it.
+                # With an error above the rules, that part is checked with all rules, and each rule without it.
                 is_right = not any(line < start for line, _ in errors)
                 above = {key: value for key, value in document.items() if key != "rules"} if is_right else {}
                 parts = [] if is_right else [(document, 0, start - 1)]
@@ -153,22 +153,22 @@ class SchemaTests(unittest.TestCase):
                          for rule, node, end in zip(document["rules"], rules, ends)]
             for part, first, end in parts:
                 own = [seen for line, seen in errors if first <= line <= end]
-                faults = self.faults(part)
+                schema_errors = self.schema_errors(part)
                 with self.subTest(path=os.path.relpath(path, FIXTURES), line=first):
                     if any(own):
                         refused += 1
-                        self.assertNotEqual(faults, [], "the schema takes it: mark it [unseen]")
+                        self.assertNotEqual(schema_errors, [], "the schema accepts it: mark it [unseen]")
                     else:
                         accepted += 1
-                        self.assertEqual(faults, [], "the schema sees it after all" if own else "it has no error")
+                        self.assertEqual(schema_errors, [], "the schema finds it: remove [unseen]" if own else "unexpected error")
         self.assertGreater(refused, 200)
         self.assertGreater(accepted, 150)
 
-    def test_check_finds_the_same(self):
+    def test_check_finds_the_expected_errors(self):
         paths = [path for path in sorted(glob.glob(os.path.join(FIXTURES, "*", "*.yaml"))) if is_for_this_machine(path)]
         self.assertGreater(len(paths), 250)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = dict(zip(paths, pool.map(has_error, paths)))
+            found = dict(zip(paths, pool.map(errors_of_check, paths)))
         compared = 0
         for path in paths:
             lines = {line for line, _ in expectations(path)}
@@ -180,14 +180,14 @@ class SchemaTests(unittest.TestCase):
                 self.assertEqual({error.get("line", 0) for error in found[path]}, lines, found[path])
         self.assertGreater(compared, 250)
 
-    def test_what_is_shipped_and_documented_is_valid(self):
+    def test_shipped_and_documented_rules_are_valid(self):
         files = glob.glob(os.path.join(CHECKOUT, "rules", "*.yaml")) + glob.glob(
             os.path.join(CHECKOUT, "examples", "**", "rules*.yaml"), recursive=True)
         self.assertGreater(len(files), 2)
         for path in files:
             with self.subTest(path=os.path.relpath(path, CHECKOUT)):
                 with open(path, encoding="utf-8") as file:
-                    self.assertEqual(self.faults(yaml.load(file, CoreLoader)), [])
+                    self.assertEqual(self.schema_errors(yaml.load(file, CoreLoader)), [])
         for path in glob.glob(os.path.join(CHECKOUT, "rules", "*.yaml")):
             with self.subTest(modeline=os.path.relpath(path, CHECKOUT)), open(path, encoding="utf-8") as file:
                 self.assertEqual(file.readline(), "# yaml-language-server: $schema=alight.schema.json\n")
@@ -196,7 +196,7 @@ class SchemaTests(unittest.TestCase):
             with open(page, encoding="utf-8") as file:
                 blocks = re.findall(r"^```yaml\n(.*?)^```", file.read(), re.M | re.S)
             for block in blocks:
-                # A configuration says so; test_docs.py holds it against the schema of its own.
+                # test_docs.py checks configurations with their own schema.
                 if not re.search(r"^rules:", block, re.M) or block.startswith("# config.yaml\n"):
                     continue
                 tried += 1

@@ -1,4 +1,4 @@
-"""Tests of the plugin `sync`: folders with the real rsync, hosts with it behind an `ssh` that runs the command here."""
+"""Tests of the plugin `sync`, with the real rsync, and with an `ssh` that runs commands on this machine."""
 
 import json
 import os
@@ -13,19 +13,19 @@ import unittest
 
 from support import HOSTILE_NAMES, PLUGINS, SYSTEM_PATH, PluginTestCase, alight_plugin, exact, needs_programs
 
-# Stands in for ssh: notes its arguments, then runs what would be run at the other end, as the login shell there does.
+# Replaces ssh: records its arguments, then runs the remote command as the login shell of the host would.
 SSH = """#!{python}
 import json, os, sys
 with open({log!r}, "a") as log:
     log.write(json.dumps(sys.argv[1:]) + "\\n")
-if os.path.exists({log!r} + ".says"):
-    with open({log!r} + ".says") as said:
-        sys.stderr.write(said.read())
+if os.path.exists({log!r} + ".errors"):
+    with open({log!r} + ".errors") as errors:
+        sys.stderr.write(errors.read())
     sys.exit(255)
 words = sys.argv[1:]
-place = words.index("nas.local")
+index = words.index("nas.local")
 os.chdir({home!r})
-os.execvp("sh", ["sh", "-c", " ".join(words[place + 1:])])
+os.execvp("sh", ["sh", "-c", " ".join(words[index + 1:])])
 """
 
 
@@ -49,13 +49,13 @@ class SyncTests(PluginTestCase):
 
     def there(self, top=b"mirror"):
         found = {}
-        for folder, _, names in os.walk(self.path(top)):
+        for directory, _, names in os.walk(self.path(top)):
             for name in names:
-                with open(os.path.join(folder, name), "rb") as file:
-                    found[os.path.relpath(os.path.join(folder, name), self.path(top))] = file.read()
+                with open(os.path.join(directory, name), "rb") as file:
+                    found[os.path.relpath(os.path.join(directory, name), self.path(top))] = file.read()
         return found
 
-    def test_files_keep_their_places_times_and_modes(self):
+    def test_relative_paths_times_and_modes_are_preserved(self):
         path = self.write(b"in/2026/a/letter.txt", b"dear")
         os.chmod(path, 0o4755)
         os.utime(path, (1000000000, 1000000000))
@@ -67,7 +67,7 @@ class SyncTests(PluginTestCase):
         facts = os.stat(copy)
         self.assertEqual((facts.st_mtime, stat.S_IMODE(facts.st_mode)), (1000000000, 0o755))
 
-    def test_only_the_events_files_are_copied_and_the_same_twice_is_the_same(self):
+    def test_only_the_files_of_events_are_copied_and_repeating_is_harmless(self):
         self.write(b"in/other", b"other")
         path = self.write(b"in/a", b"first")
         states = []
@@ -88,7 +88,7 @@ class SyncTests(PluginTestCase):
         self.assertEqual(self.there(), self.there(b"in"))
         self.assertEqual(len(self.there()), len(paths))
 
-    def test_hostile_folders(self):
+    def test_hostile_directories(self):
         for name in HOSTILE_NAMES[:9]:
             self.watched = self.path(b"root:" + name)
             path = self.write(b"root:" + name + b"/a", b"x")
@@ -98,7 +98,7 @@ class SyncTests(PluginTestCase):
             self.assertEqual(response["outcome"], "succeeded", response)
             self.assertTrue(os.path.exists(os.path.join(target, b"a")))
 
-    def test_deletions_only_if_asked_for(self):
+    def test_deletions_require_the_setting(self):
         paths = [self.write(b"in/d/" + name, b"x") for name in (b"a", b"-rf \n\xe9", b"stays")]
         self.sync(*[self.event(path) for path in paths])
         for path in paths[:2]:
@@ -111,31 +111,31 @@ class SyncTests(PluginTestCase):
         self.assertEqual(list(self.there()), [b"d/stays"])
         self.assertEqual(self.sync(self.event(paths[0], "deleted"), delete=True)["outcome"], "succeeded")
 
-    def test_a_move_moves_it_there_too(self):
+    def test_a_move_is_repeated_at_the_destination(self):
         old = self.write(b"in/old", b"x")
         self.sync(self.event(old))
         new = self.path(b"in/new")
         os.rename(old, new)
         self.sync(self.event(new, "moved", source=old), delete=True)
         self.assertEqual(self.there(), {b"new": b"x"})
-        self.write(b"in/old", b"another")  # and the old name is taken again, before it is told
+        self.write(b"in/old", b"another")  # and the old name is reused before the event is handled
         os.rename(new, self.path(b"in/newer"))
         self.sync(self.event(self.path(b"in/newer"), "moved", source=new), self.event(old), delete=True)
         self.assertEqual(self.there(), {b"newer": b"x", b"old": b"another"})
 
-    def test_the_disk_wins_over_stale_events(self):
+    def test_the_disk_takes_precedence_over_stale_events(self):
         path = self.write(b"in/a", b"alive")
         self.assertEqual(self.sync(self.event(path, "deleted"), delete=True)["message"], "copied")
         self.assertEqual(self.there(), {b"a": b"alive"})
 
-    def test_what_is_no_file_is_not_copied(self):
+    def test_special_files_are_not_copied(self):
         os.symlink(b"/etc/passwd", self.path(b"in/link"))
         os.mkfifo(self.path(b"in/pipe"))
         response = self.sync(self.event(self.path(b"in/link")), self.event(self.path(b"in/pipe")))
         self.assertEqual([each["code"] for each in response["results"]], ["not-a-file", "not-a-file"])
         self.assertEqual(self.there(), {})
 
-    def test_checksum_looks_at_contents(self):
+    def test_checksum_compares_contents(self):
         path = self.write(b"in/a", b"one")
         self.sync(self.event(path))
         times = (os.stat(path).st_atime, os.stat(path).st_mtime)
@@ -148,14 +148,14 @@ class SyncTests(PluginTestCase):
         self.sync(self.event(path), checksum=True)
         self.assertEqual(self.there(), {b"a": b"two"})
 
-    def test_one_failure_in_a_batch_loses_nothing(self):
+    def test_one_failure_in_a_batch_does_not_affect_other_files(self):
         good, bad = self.write(b"in/good", b"x"), self.write(b"in/bad", b"x")
         self.write(b"mirror/bad/in the way", b"")
         response = self.sync(self.event(good), self.event(bad))
         self.assertEqual([each["outcome"] for each in response["results"]], ["succeeded", "failed"], response)
         self.assertEqual(self.there()[b"good"], b"x")
 
-    def test_wrong_parameters_fail(self):
+    def test_invalid_parameters_fail(self):
         path = self.write(b"in/a", b"x")
         host = {"host": "nas.local", "folder": "x"}
         for settings in (
@@ -170,19 +170,19 @@ class SyncTests(PluginTestCase):
         self.assertEqual((response["outcome"], response["code"]), ("failed", "same-file"))
         self.assertEqual(self.all_files(), [b"in/a"])
 
-    def test_a_relative_folder_is_meant_from_the_rules_file(self):
+    def test_a_relative_directory_is_relative_to_the_rules_file(self):
         path = self.write(b"in/a", b"x")
         request = self.request([self.event(path)], {"to": "mirror"})
         request["rule"]["file"] = os.fsdecode(self.path(b"rules.yaml"))
         self.assertEqual(self.run_plugin(request)["outcome"], "succeeded")
         self.assertEqual(self.there(), {b"a": b"x"})
 
-    def test_a_dry_run_touches_nothing(self):
+    def test_a_dry_run_changes_nothing(self):
         path = self.write(b"in/a", b"x")
         self.assertEqual(self.sync(self.event(path), dry_run=True)["outcome"], "succeeded")
         self.assertEqual(self.all_files(), [b"in/a"])
 
-    def test_a_full_disk_is_tried_again(self):
+    def test_a_full_disk_is_retried(self):
         disk = self.path(b"disk")
         os.mkdir(disk)
         script = 'mount -t tmpfs -o size=16k tmpfs "$0" && "$@" && ls -A "$0" >&2'
@@ -196,7 +196,7 @@ class SyncTests(PluginTestCase):
         self.assertEqual((response["outcome"], response["code"]), ("retry", "resources"), response)
         self.assertEqual(errors, b"")
 
-    def test_sigterm_at_any_moment_leaves_nothing_half_written(self):
+    def test_sigterm_at_any_time_leaves_no_partial_file(self):
         data = random.Random(1).randbytes(30_000_000)
         path = self.write(b"in/a", data)
         chance = random.Random(7)
@@ -211,18 +211,18 @@ class SyncTests(PluginTestCase):
 
     # Hosts
 
-    def install_ssh(self, says=None):
+    def install_ssh(self, message=None):
         tools, log = self.path(b"bin"), os.fsdecode(self.path(b"ssh.log"))
         os.makedirs(tools, exist_ok=True)
         os.makedirs(self.path(b"home"), exist_ok=True)
         with open(os.path.join(tools, b"ssh"), "w", encoding="utf-8") as file:
             file.write(SSH.format(python=sys.executable, log=log, home=os.fsdecode(self.path(b"home"))))
         os.chmod(os.path.join(tools, b"ssh"), 0o755)
-        if says:
-            self.write(b"ssh.log.says", says.encode())
+        if message:
+            self.write(b"ssh.log.errors", message.encode())
         return os.fsdecode(tools) + ":" + SYSTEM_PATH
 
-    def test_a_host_gets_files_and_deletions_and_no_shell_reads_names(self):
+    def test_a_host_receives_files_and_deletions_with_quoted_names(self):
         tools = self.install_ssh()
         paths = [self.write(b"in/" + name, b"of " + name) for name in HOSTILE_NAMES]
         where = {"host": "backup@nas.local", "folder": "$(touch owned) mirror", "port": 2222, "key": "/keys/o'ne two"}
@@ -240,19 +240,20 @@ class SyncTests(PluginTestCase):
             self.assertIn(word, arguments)
         self.assertFalse(any("touch owned" in word for word in arguments), arguments)
 
-    def test_what_ssh_says_decides_whether_to_try_again(self):
+    def test_the_error_of_ssh_decides_about_a_retry(self):
         path = self.write(b"in/a", b"x")
-        for says, outcome in (
+        for message, outcome in (
                 ("ssh: connect to host nas.local port 22: Connection refused", "retry"),
                 ("ssh: connect to host nas.local port 22: Connection timed out", "retry"),
                 ("ssh: Could not resolve hostname nas.local: Temporary failure in name resolution", "retry"),
                 ("backup@nas.local: Permission denied (publickey).", "failed"),
                 ("Host key verification failed.", "failed"),
                 ("ssh: Could not resolve hostname nas.local: Name or service not known", "failed")):
-            with self.subTest(says):
-                response = self.sync(self.event(path), path=self.install_ssh(says + "\n"), host="nas.local", folder="x")
+            with self.subTest(message):
+                response = self.sync(
+                    self.event(path), path=self.install_ssh(message + "\n"), host="nas.local", folder="x")
                 self.assertEqual((response["outcome"], response["code"]), (outcome, "ssh"), response)
-                self.assertIn(says[:40], response["message"])
+                self.assertIn(message[:40], response["message"])
 
     def test_without_rsync_it_names_the_package(self):
         tools = self.path(b"bin")

@@ -1,4 +1,4 @@
-"""What Alight says to systemd and to its journal, over real sockets; and the units that are shipped.
+"""Tests of the notifications to systemd, of the log format for its journal, and of the shipped units.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_systemd.py -v
 
@@ -29,13 +29,13 @@ class SocketTestCase(unittest.TestCase):
 
     def setUp(self):
         if not os.access(ALIGHT, os.X_OK):
-            reason = f"nothing is tried: {ALIGHT} is not built, run `swift build`"
+            reason = f"nothing is tested: {ALIGHT} is not built, run `swift build`"
             print(reason, file=sys.stderr)
             self.skipTest(reason)
-        # The path of a socket has at most 107 bytes, so the folder's must be short.
-        folder = tempfile.TemporaryDirectory(prefix="alight-sd-", dir="/tmp")
-        self.addCleanup(folder.cleanup)
-        self.root = os.path.realpath(folder.name)
+        # The path of a socket has at most 107 bytes, so that of the directory must be short.
+        directory = tempfile.TemporaryDirectory(prefix="alight-sd-", dir="/tmp")
+        self.addCleanup(directory.cleanup)
+        self.root = os.path.realpath(directory.name)
         os.mkdir(self.path("in"))
         self.write_rules("first")
 
@@ -74,34 +74,34 @@ class SocketTestCase(unittest.TestCase):
             program.kill()
             program.wait()
 
-    def said(self, name="err"):
+    def output(self, name="err"):
         with open(self.path(name), encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def wait(self, fact, what):
+    def wait(self, condition, message):
         deadline = time.monotonic() + LIMIT
-        while not fact():
-            self.assertLess(time.monotonic(), deadline, f"{what}\n{self.said()}")
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, f"{message}\n{self.output()}")
             time.sleep(0.02)
 
 
 class NotifyTests(SocketTestCase):
 
     def next(self, receiver, word):
-        """Returns the next message with a line that begins so, as a dictionary; the others are passed over."""
+        """Returns the next message that has this variable, as a dictionary; skips others."""
         deadline = time.monotonic() + LIMIT
         while time.monotonic() < deadline:
             lines = dict(line.split("=", 1) for line in receiver.recv(65536).decode().split("\n"))
             if word in lines:
                 return lines
-        raise AssertionError(f"no {word} came")
+        raise AssertionError(f"no {word} was received")
 
     def test_the_life_of_a_service(self):
         receiver = self.bind(self.path("notify"))
         program = self.start({"NOTIFY_SOCKET": self.path("notify")})
         ready = self.next(receiver, "READY")
         self.assertEqual(ready, {"READY": "1", "STATUS": "watching 1 directory for 1 rule"})
-        self.assertIn("ready: watching 1 directory for 1 rule", self.said())
+        self.assertIn("ready: watching 1 directory for 1 rule", self.output())
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
         program.send_signal(signal.SIGHUP)
         reloading = self.next(receiver, "RELOADING")
@@ -113,7 +113,7 @@ class NotifyTests(SocketTestCase):
         self.assertEqual(self.next(receiver, "STOPPING"), {"STOPPING": "1", "STATUS": "stopping"})
         self.assertEqual(program.wait(LIMIT), 0)
 
-    def test_a_reload_that_fails_ends_as_well(self):
+    def test_a_failed_reload_also_finishes(self):
         receiver = self.bind(self.path("notify"))
         program = self.start({"NOTIFY_SOCKET": self.path("notify")}, "--no-auto-reload")
         self.next(receiver, "READY")
@@ -122,7 +122,7 @@ class NotifyTests(SocketTestCase):
         self.next(receiver, "RELOADING")
         self.assertIn("the rules loaded before stay in effect", self.next(receiver, "READY")["STATUS"])
 
-    def test_rules_that_change_by_themselves_are_a_reload(self):
+    def test_changed_rules_files_cause_a_reload(self):
         receiver = self.bind(self.path("notify"))
         self.start({"NOTIFY_SOCKET": self.path("notify")})
         self.next(receiver, "READY")
@@ -136,26 +136,26 @@ class NotifyTests(SocketTestCase):
         self.start({"NOTIFY_SOCKET": "@" + name})
         self.next(receiver, "READY")
 
-    def test_nobody_there_is_no_harm(self):
-        program = self.start({"NOTIFY_SOCKET": self.path("nobody"), "WATCHDOG_USEC": "200000"})
-        self.wait(lambda: "ready:" in self.said(), "it is not ready")
+    def test_a_missing_socket_is_ignored(self):
+        program = self.start({"NOTIFY_SOCKET": self.path("missing"), "WATCHDOG_USEC": "200000"})
+        self.wait(lambda: "ready:" in self.output(), "it is not ready")
         program.terminate()
         self.assertEqual(program.wait(LIMIT), 0)
 
-    def test_a_reader_that_is_behind_is_not_waited_for(self):
-        self.bind(self.path("notify"))  # and never reads
+    def test_a_slow_reader_does_not_block(self):
+        self.bind(self.path("notify"))  # never reads
         program = self.start({"NOTIFY_SOCKET": self.path("notify"), "WATCHDOG_USEC": "4000"})
-        self.wait(lambda: "ready:" in self.said(), "it is not ready")
+        self.wait(lambda: "ready:" in self.output(), "it is not ready")
         for number in range(100):
             with open(self.path("in", str(number)), "w", encoding="utf-8"):
                 pass
-        self.wait(lambda: self.said("out").count("succeeded") >= 100, "the files are not handled")
+        self.wait(lambda: self.output("out").count("succeeded") >= 100, "the files are not handled")
         program.terminate()
         self.assertEqual(program.wait(LIMIT), 0)
 
-    # The watchdog.
+    # The watchdog
 
-    def test_signs_of_life_come_as_long_as_events_are_handled(self):
+    def test_the_watchdog_is_notified_while_events_are_handled(self):
         receiver = self.bind(self.path("notify"))
         program = self.start({"NOTIFY_SOCKET": self.path("notify"), "WATCHDOG_USEC": "400000"})
         self.next(receiver, "READY")
@@ -176,13 +176,13 @@ class NotifyTests(SocketTestCase):
             return file.read().rpartition(")")[2].split()[0]
 
     def drain(self, receiver):
-        """Takes all that has come."""
+        """Discards all received messages."""
         receiver.settimeout(0)
         with contextlib.suppress(BlockingIOError):
             while True:
                 receiver.recv(65536)
 
-    def test_a_watchdog_for_another_process_is_none(self):
+    def test_a_watchdog_for_another_process_is_ignored(self):
         receiver = self.bind(self.path("notify"))
         self.start({"NOTIFY_SOCKET": self.path("notify"), "WATCHDOG_USEC": "100000", "WATCHDOG_PID": "1"})
         self.next(receiver, "READY")
@@ -194,7 +194,7 @@ class NotifyTests(SocketTestCase):
 class JournalTests(SocketTestCase):
 
     def stream(self):
-        """The variable by which systemd names its stream: standard error is it when it has this device and inode."""
+        """Returns the variable that declares standard error, by device and inode, a stream of the journal."""
         with open(self.path("err"), "wb"):
             pass
         status = os.stat(self.path("err"))
@@ -202,37 +202,37 @@ class JournalTests(SocketTestCase):
 
     def test_each_line_has_its_priority(self):
         self.start(self.stream())
-        self.wait(lambda: "<5>ready: watching 1 directory for 1 rule\n" in self.said(), "it is not ready")
+        self.wait(lambda: "<5>ready: watching 1 directory for 1 rule\n" in self.output(), "it is not ready")
         name = b"new\nline and \xff"
         with open(os.path.join(os.fsencode(self.path("in")), name), "wb"):
             pass
-        self.wait(lambda: "succeeded" in self.said("out"), "the attempt is not told")
-        self.assertRegex(self.said("out"), r"^<6>first: created .*/in/new\\nline and .*: succeeded in .*\n$")
+        self.wait(lambda: "succeeded" in self.output("out"), "the attempt is not reported")
+        self.assertRegex(self.output("out"), r"^<6>first: created .*/in/new\\nline and .*: succeeded in .*\n$")
 
-    def test_failures_weigh_more(self):
+    def test_failures_have_a_higher_priority(self):
         self.write(
             "rules.yaml", "rules: [{ name: f, path: in/*, settle: 0, action: { exec: [\"false\"] }, retry: false }]\n")
         self.start({}, "--log-format", "journal", "--log-level", "warning")
-        # What weighs less than a warning is not told, so nothing says when it is ready.
+        # Messages below warning are not logged, so the test cannot wait for "ready".
         numbers = iter(range(1000))
-        def is_told():
+        def is_reported():
             with open(self.path("in", str(next(numbers))), "w", encoding="utf-8"):
                 pass
-            return self.said("out").startswith("<3>f: created ")
-        self.wait(is_told, "the failure is not told")
+            return self.output("out").startswith("<3>f: created ")
+        self.wait(is_reported, "the failure is not reported")
 
-    def test_another_stream_is_none(self):
+    def test_another_stream_has_no_priorities(self):
         self.start({"JOURNAL_STREAM": "1:1"})
-        self.wait(lambda: "ready:" in self.said(), "it is not ready")
-        self.assertNotIn("<5>", self.said())
+        self.wait(lambda: "ready:" in self.output(), "it is not ready")
+        self.assertNotIn("<5>", self.output())
 
-    def test_a_format_that_is_asked_for_holds(self):
+    def test_a_requested_format_takes_precedence(self):
         self.start(self.stream(), "--log-format", "text")
-        self.wait(lambda: "ready:" in self.said(), "it is not ready")
-        self.assertNotIn("<5>", self.said())
+        self.wait(lambda: "ready:" in self.output(), "it is not ready")
+        self.assertNotIn("<5>", self.output())
 
 
-@unittest.skipUnless(shutil.which("systemd-analyze", path=SYSTEM_PATH), "there is no systemd-analyze: apt install systemd")
+@unittest.skipUnless(shutil.which("systemd-analyze", path=SYSTEM_PATH), "systemd-analyze is missing: apt install systemd")
 class UnitTests(unittest.TestCase):
 
     UNITS = ["alight.service", "alight@.service", "user/alight.service"]
@@ -242,36 +242,36 @@ class UnitTests(unittest.TestCase):
             ["systemd-analyze", *words], capture_output=True, text=True, timeout=LIMIT,
             env={"PATH": SYSTEM_PATH, "HOME": "/root", "XDG_RUNTIME_DIR": "/run"})
 
-    def test_all_units_are_here(self):
+    def test_all_units_exist(self):
         found = glob.glob(os.path.join(UNITS, "**", "*.*"), recursive=True)
         self.assertEqual(sorted(os.path.relpath(path, UNITS) for path in found), sorted(self.UNITS))
 
-    def test_systemd_understands_the_units(self):
+    def test_systemd_accepts_the_units(self):
         version = int(re.search(r"systemd (\d+)", self.analyze("--version").stdout)[1])
         for name in self.UNITS:
-            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
-                # The program need not be installed here.
+            with self.subTest(name), tempfile.TemporaryDirectory() as directory:
+                # The program may not be installed.
                 with open(os.path.join(UNITS, name), encoding="utf-8") as file:
                     text = file.read().replace("/usr/bin/alight ", "/bin/true ")
-                unit = os.path.join(folder, os.path.basename(name).replace("@.", "@photos."))
+                unit = os.path.join(directory, os.path.basename(name).replace("@.", "@photos."))
                 with open(unit, "w", encoding="utf-8") as file:
                     file.write(text)
                 words = ["--user"] if name.startswith("user/") else []
                 done = self.analyze(*words, "verify", "--man=no", unit)
                 lines = [
                     line for line in (done.stdout + done.stderr).splitlines()
-                    # Of 253 and later.
+                    # Supported since systemd 253.
                     if not (version < 253 and "notify-reload" in line) and os.path.basename(unit) in line]
                 self.assertEqual(lines, [])
 
-    def test_the_exposure_of_the_system_s_units_is_small(self):
+    def test_the_exposure_of_the_system_units_is_low(self):
         for name in ("alight.service", "alight@.service"):
             with self.subTest(name):
                 done = self.analyze("security", "--offline=yes", "--threshold=30", os.path.join(UNITS, name))
                 self.assertEqual(done.returncode, 0, done.stdout[-300:] + done.stderr)
                 self.assertRegex(done.stdout, r"Overall exposure level for alight(@\w+)?\.service: [0-3]\.\d")
 
-    def test_what_stopping_and_watching_need_is_there(self):
+    def test_the_units_have_the_settings_for_stopping_and_the_watchdog(self):
         for name in self.UNITS:
             with self.subTest(name), open(os.path.join(UNITS, name), encoding="utf-8") as file:
                 lines = file.read().splitlines()

@@ -23,16 +23,16 @@ class TranscodeTests(PluginTestCase):
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="alight-clips-")
-        cls.addClassCleanup(folder.cleanup)
+        directory = tempfile.TemporaryDirectory(prefix="alight-clips-")
+        cls.addClassCleanup(directory.cleanup)
         cls.clips = {}
-        picture = ["-f", "lavfi", "-i", "testsrc=size=161x91:rate=10:duration=2"]
+        video = ["-f", "lavfi", "-i", "testsrc=size=161x91:rate=10:duration=2"]
         sound = ["-f", "lavfi", "-i", "sine=440:duration=2:sample_rate=16000"]
         for name, arguments in {
-                "film.avi": [*picture, *sound, "-c:v", "mjpeg", "-c:a", "pcm_s16le"],
-                "silent.mkv": [*picture, "-c:v", "mjpeg"],
+                "film.avi": [*video, *sound, "-c:v", "mjpeg", "-c:a", "pcm_s16le"],
+                "silent.mkv": [*video, "-c:v", "mjpeg"],
                 "tone.wav": [*sound]}.items():
-            path = os.path.join(folder.name, name)
+            path = os.path.join(directory.name, name)
             ffmpeg(*arguments, path)
             with open(path, "rb") as file:
                 cls.clips[name] = file.read()
@@ -66,7 +66,7 @@ class TranscodeTests(PluginTestCase):
                 self.assertEqual(response["values"]["bytes"], os.path.getsize(self.path(target)))
         self.assertEqual(len(os.listdir(self.path(b"out"))), 8)
 
-    def test_height_shrinks_and_never_enlarges(self):
+    def test_height_only_shrinks(self):
         for height, size in ((None, (160, 90)), (1080, (162, 90)), (121, (162, 90))):
             more = {"height": height} if height else {}
             response = self.transcode("silent.mkv", b"out/a.mp4", "mp4-h264", **more)
@@ -74,7 +74,7 @@ class TranscodeTests(PluginTestCase):
             self.assertEqual(response["values"]["height"], size[1])
         self.assertEqual(self.streams(self.path(b"out/a.mp4"))[0], ["h264"])
 
-    def test_hostile_names_in_both_places(self):
+    def test_hostile_names_of_source_and_destination(self):
         for name in HOSTILE_NAMES[2:9] + [b"concat:a|b", b"x%03d.png", b"http:"]:
             with self.subTest(name=name):
                 response = self.transcode("tone.wav", b"out %d \xe9/" + name + b".flac", "flac", name=name)
@@ -82,7 +82,7 @@ class TranscodeTests(PluginTestCase):
                 self.assertEqual([exact(each) for each in response["outputs"]], [self.path(b"out %d \xe9/" + name + b".flac")])
         self.assertEqual(len(os.listdir(self.path(b"out %d \xe9"))), 10)
 
-    def test_what_is_cut_off_or_damaged_replaces_nothing(self):
+    def test_a_truncated_or_damaged_file_replaces_nothing(self):
         self.write(b"out/a.flac", b"old")
         tone = self.clips["tone.wav"]
         cases = {
@@ -99,23 +99,23 @@ class TranscodeTests(PluginTestCase):
         with open(self.path(b"out/a.flac"), "rb") as file:
             self.assertEqual(file.read(), b"old")
 
-    def test_a_film_that_says_it_is_longer_than_it_is_fails_the_comparison(self):
-        film = self.path(b"whole.mkv")
-        ffmpeg("-f", "lavfi", "-i", "sine=440:duration=20", "-c:a", "pcm_s16le", film)
-        with open(film, "rb") as file:
+    def test_a_video_shorter_than_its_header_specifies_fails(self):
+        path = self.path(b"whole.mkv")
+        ffmpeg("-f", "lavfi", "-i", "sine=440:duration=20", "-c:a", "pcm_s16le", path)
+        with open(path, "rb") as file:
             data = file.read()
         response = self.transcode(data[:len(data) * 3 // 4], b"out/a.flac", "flac")
         self.assertEqual(response["outcome"], "failed", response)
         self.assertIn(response["code"], ("bad-result", "damaged"))
         self.assertEqual(os.listdir(self.path(b"out")), [])
 
-    def test_what_is_not_in_it_is_said(self):
+    def test_missing_streams_are_named(self):
         for clip, to, preset, code in (
                 ("tone.wav", b"out/a.mp4", "mp4-h264", "no-video"), ("silent.mkv", b"out/a.mp3", "mp3", "no-audio")):
             response = self.transcode(clip, to, preset)
             self.assertEqual((response["outcome"], response["code"]), ("failed", code))
 
-    def test_a_cover_is_no_video(self):
+    def test_a_cover_is_not_a_video(self):
         path = self.path(b"album.mp3")
         ffmpeg("-f", "lavfi", "-i", "sine=440:duration=1", "-f", "lavfi", "-i", "testsrc=size=64x64:duration=1", "-map", "0",
                "-map", "1", "-frames:v", "1", "-disposition:v", "attached_pic", "-id3v2_version", "3", path)
@@ -124,7 +124,7 @@ class TranscodeTests(PluginTestCase):
         self.assertEqual(self.transcode(data, b"out/a.mp4", "mp4-h264")["code"], "no-video")
         self.assertEqual(self.transcode(data, b"out/a.opus", "opus")["outcome"], "succeeded")
 
-    def test_wrong_parameters_and_places_fail(self):
+    def test_invalid_parameters_and_destinations_fail(self):
         for to, preset, more in ((b"out/a.mp3", "flac", {}), (b"out/a", "mp3", {}), (b"out/a.mp3", "mp9", {}),
                                  (b"out/a.mp3", "mp3", {"audio_kbits": 5})):
             response = self.transcode("tone.wav", to, preset, **more)
@@ -135,7 +135,7 @@ class TranscodeTests(PluginTestCase):
         self.assertEqual(self.transcode("tone.wav", b"folder.wav", "wav")["code"], "eisdir")
         self.assertEqual(self.all_files(), [b"in/tone.wav"])
 
-    def test_what_is_no_file_or_gone_is_skipped(self):
+    def test_special_and_missing_files_are_skipped(self):
         os.makedirs(self.path(b"in/folder"))
         os.mkfifo(self.path(b"in/pipe"))
         os.symlink(b"nowhere", self.path(b"in/link"))
@@ -143,25 +143,25 @@ class TranscodeTests(PluginTestCase):
             request = self.request([self.event(self.path(b"in", name))], {"to": "/nowhere/a.mp3", "preset": "mp3"})
             self.assertEqual(self.run_plugin(request)["outcome"], "skipped")
 
-    def test_it_tells_how_far_it_is(self):
+    def test_progress_is_reported(self):
         path = self.path(b"long.wav")
         ffmpeg("-f", "lavfi", "-i", "sine=440:duration=900:sample_rate=48000", path)
         request = self.request([self.event(path)], {"to": os.fsdecode(self.path(b"out/a.opus")), "preset": "opus"})
         child = self.start(request)
         _, errors = child.communicate(timeout=120)
-        told = [json.loads(line)["progress"] for line in errors.splitlines() if line.startswith(b"{")]
-        self.assertTrue(told, errors)
-        self.assertEqual(told, sorted(told))
-        self.assertLessEqual(told[-1], 1)
+        progress = [json.loads(line)["progress"] for line in errors.splitlines() if line.startswith(b"{")]
+        self.assertTrue(progress, errors)
+        self.assertEqual(progress, sorted(progress))
+        self.assertLessEqual(progress[-1], 1)
 
-    def test_a_dry_run_touches_nothing(self):
+    def test_a_dry_run_changes_nothing(self):
         path = self.write(b"in/a.wav", self.clips["tone.wav"])
         request = self.request(
             [self.event(path)], {"to": os.fsdecode(self.path(b"out/a.mp3")), "preset": "mp3"}, dry_run=True)
         self.assertEqual(self.run_plugin(request)["outcome"], "succeeded")
         self.assertEqual(self.all_files(), [b"in/a.wav"])
 
-    def test_the_same_twice_is_the_same(self):
+    def test_a_second_run_changes_nothing(self):
         states = []
         for _ in range(2):
             response = self.transcode("tone.wav", b"out/a.flac", "flac")
@@ -169,7 +169,7 @@ class TranscodeTests(PluginTestCase):
                 states.append((response, file.read(), self.all_files()))
         self.assertEqual(states[0], states[1])
 
-    def test_sigterm_at_any_moment_leaves_no_litter(self):
+    def test_sigterm_at_any_time_leaves_no_temporary_files(self):
         path = self.write(b"in/film.avi", self.clips["film.avi"])
         request = self.request([self.event(path)], {"to": os.fsdecode(self.path(b"out/a.webm")), "preset": "webm-vp9"})
         chance = random.Random(7)
@@ -183,7 +183,7 @@ class TranscodeTests(PluginTestCase):
             if os.path.exists(self.path(b"out/a.webm")):
                 self.assertAlmostEqual(self.streams(self.path(b"out/a.webm"))[1], 2, delta=0.3)
 
-    def test_a_full_disk_is_tried_again(self):
+    def test_a_full_disk_is_retried(self):
         disk = self.path(b"disk")
         os.mkdir(disk)
         script = 'mount -t tmpfs -o size=16k tmpfs "$0" && "$@" && ls -A "$0" >&2'

@@ -129,7 +129,7 @@ struct HTTPCall {
         return transfer
     }
 
-    private static let receive: clc_take = { context, bytes, count in
+    private static let receive: clc_receive = { context, bytes, count in
         guard let context, let bytes else { return 0 }
         let content = Unmanaged<Content>.fromOpaque(context).takeUnretainedValue()
         let part = UnsafeRawBufferPointer(start: bytes, count: count)

@@ -1,9 +1,9 @@
 #: start
-# The plugins that the rules use are found beside them.
+# Alight finds the plugins beside the rules file.
 ln -s "$CHECKOUT/plugins" plugins
 
 #: instead $ alight run rules/
-# The actions finish in any order, and the camera's image has its thumbnail made before it is moved, or after.
+# The actions finish in any order, and the thumbnail of the camera image is created before or after its move.
 "$CHECKOUT/packaging/demo" "$ALIGHT" >demo.out
 sed -i -E 's|( thumbnails: created ~/Pictures/)inbox/IMG|\12026/11/IMG|; s|(thumbs/)(IMG)|\12026/11/\2|' demo.out
 grep -v '^[0-9:]* [a-z-]*: ' demo.out | sed -n '/^\$ alight run/,/^\$ cp light/p'
@@ -16,5 +16,5 @@ mkdir -p Documents
 
 #: after alight check rules.yaml
 echo 'the lighthouse' >Documents/note.md
-said 'search: .*succeeded'
+await_output 'search: .*succeeded'
 finish

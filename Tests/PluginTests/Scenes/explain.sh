@@ -7,7 +7,7 @@ cp "$RULES" rules.yaml
 rm -r inbox albums
 mkdir inbox
 echo a >inbox/a.txt
-# A window that is closed now: it opens in three hours.
+# The window opens in three hours.
 cat >rules.yaml <<YAML
 rules:
   - name: keep

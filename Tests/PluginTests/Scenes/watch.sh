@@ -4,11 +4,11 @@ echo text >Downloads/notes.txt
 
 #: after $ alight watch ~/Downloads
 echo letter >Downloads/letter.pdf
-said 'created .*letter'
+await_output 'created .*letter'
 mv Downloads/letter.pdf Downloads/2026/
-said 'moved '
+await_output 'moved '
 echo more >>Downloads/notes.txt
-said 'notes.txt'
+await_output 'notes.txt'
 finish
 
 #: before # One line for each complete image.
@@ -16,5 +16,5 @@ mkdir in
 
 #: after # One line for each complete image.
 echo a >in/a.jpg
-said 'in/a.jpg$'
+await_output 'in/a.jpg$'
 finish

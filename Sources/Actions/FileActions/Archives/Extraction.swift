@@ -44,7 +44,7 @@ final class Extraction {
     /// - Throws: A ``FileError`` if the archive is invalid, exceeds a limit, or cannot be written to the disk, and at
     ///   the limit of the work.
     func run(_ archive: OpenFile) throws(FileError) {
-        let goesOn: cla_goes_on = { context, unpacked in
+        let goesOn: cla_progress = { context, unpacked in
             guard let context else { return 0 }
             return Unmanaged<Extraction>.fromOpaque(context).takeUnretainedValue().goesOn(unpacked) ? 1 : 0
         }

@@ -117,7 +117,7 @@ struct FileCopy {
     /// For a file of a single step, only the final flush is used.
     private func write(back offset: Int64, _ count: Int, of staged: StagedFile) {
         guard isFlushed, source.metadata.size > Self.step else { return }
-        cal_begin_writing(staged.descriptor, offset, Int64(count))
+        cal_start_writeback(staged.descriptor, offset, Int64(count))
     }
 
     /// The size of a small file, since a buffer must be zeroed first; otherwise the size that fits into a processor's

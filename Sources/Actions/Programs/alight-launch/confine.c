@@ -58,7 +58,7 @@ void prepare_confinement(const struct plan *plan) {
     prctl(PR_SET_DUMPABLE, 0);
     // Otherwise a program of another user could not open /dev/stderr.
     for (int index = 0; index < STREAM_COUNT; index++) {
-        if (fchown(plan->given[index], plan->user, plan->group) != 0) break;
+        if (fchown(plan->received[index], plan->user, plan->group) != 0) break;
     }
 }
 
@@ -124,17 +124,18 @@ static bool drop_capabilities(void) {
 
 /// Enters the working directory that was opened, even if another directory has its name now.
 static bool enter_directory(const struct plan *plan) {
-    if (!(plan->flags & FLAG_USER)) return fchdir(plan->given[DIRECTORY]) == 0;
+    if (!(plan->flags & FLAG_USER)) return fchdir(plan->received[DIRECTORY]) == 0;
     // Another user needs search permission for all directories above it.
-    struct stat given, entered;
-    if (chdir(plan->directory) != 0 || stat(".", &entered) != 0 || fstat(plan->given[DIRECTORY], &given) != 0) return false;
+    struct stat opened, entered;
+    if (chdir(plan->directory) != 0 || stat(".", &entered) != 0) return false;
+    if (fstat(plan->received[DIRECTORY], &opened) != 0) return false;
     errno = ESTALE;
-    return given.st_dev == entered.st_dev && given.st_ino == entered.st_ino;
+    return opened.st_dev == entered.st_dev && opened.st_ino == entered.st_ino;
 }
 
 bool confine(const struct plan *plan) {
     enum { WHO_PROCESS = 1 };
-    int ruleset = plan->given[RULESET];
+    int ruleset = plan->received[RULESET];
     if (ruleset >= 0 && !grant_own_process(ruleset)) return fails(STEP_SANDBOX);
     if ((plan->flags & FLAG_NICE) && !set_nice(plan)) return fails(STEP_NICE);
     if (plan->io_priority != 0 && syscall(SYS_ioprio_set, WHO_PROCESS, 0, plan->io_priority) != 0) {

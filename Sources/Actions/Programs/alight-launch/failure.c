@@ -64,17 +64,17 @@ static const char *missing_interpreter(const char *program, char *line, size_t s
     return interpreter == NULL || access(interpreter, X_OK) == 0 ? NULL : interpreter;
 }
 
-static char words[16384];
+static char message[16384];
 
 /// Composes the message for an error of execve, and returns whether the program's own file is the cause.
-static enum news say_executable(const struct plan *plan, const char *reason, const char *user) {
+static enum result describe_executable_error(const struct plan *plan, const char *reason, const char *user) {
     char line[256];
     const char *missing = missing_interpreter(plan->executable, line, sizeof line);
     if (missing != NULL) {
         int length = (int)strcspn(missing, "\r");
         snprintf(
-            words, sizeof words, "cannot start '%s': its interpreter '%.*s%s' does not exist", plan->executable, length,
-            missing, missing[length] == 0 ? "" : "\\r");
+            message, sizeof message, "cannot start '%s': its interpreter '%.*s%s' does not exist", plan->executable,
+            length, missing, missing[length] == 0 ? "" : "\\r");
         return CANNOT_START;
     }
     if (failure.error == ENOEXEC) reason = "neither a binary of this machine nor a #! line";
@@ -82,12 +82,12 @@ static enum news say_executable(const struct plan *plan, const char *reason, con
     if (failure.error == EAGAIN && plan->limits[LIMIT_PROCESSES] != UINT64_MAX) {
         reason = "the user has as many processes as 'limits: processes' allows";
     }
-    snprintf(words, sizeof words, "cannot start '%s'%s: %s", plan->executable, user, reason);
+    snprintf(message, sizeof message, "cannot start '%s'%s: %s", plan->executable, user, reason);
     switch (failure.error) {
     case ENOENT:
     case ENOTDIR:
     case ELOOP:
-        return GONE;
+        return NOT_FOUND;
     case EACCES:
         return FORBIDDEN;
     default:
@@ -104,18 +104,18 @@ static const char *const purposes[] = {
     [STEP_NETWORK] = "shut off the network",
 };
 
-void tell_failure(const struct plan *plan) {
+void report_failure(const struct plan *plan) {
     const char *reason = strerror(failure.error);
     char user[512] = "", detail[8192] = "";
     if (plan->flags & FLAG_USER) snprintf(user, sizeof user, " as user '%.400s'", plan->user_name);
-    enum news news = CANNOT_START;
+    enum result result = CANNOT_START;
     if (failure.step == STEP_EXECUTABLE) {
-        news = say_executable(plan, reason, user);
+        result = describe_executable_error(plan, reason, user);
     } else {
         if (failure.step == STEP_NICE) snprintf(detail, sizeof detail, "%d", plan->nice);
         if (failure.step == STEP_USER) snprintf(detail, sizeof detail, "'%.400s'", plan->user_name);
         if (failure.step == STEP_DIRECTORY) snprintf(detail, sizeof detail, "'%.7000s'%s", plan->directory, user);
-        snprintf(words, sizeof words, "cannot %s%s: %s", purposes[failure.step], detail, reason);
+        snprintf(message, sizeof message, "cannot %s%s: %s", purposes[failure.step], detail, reason);
     }
     switch (failure.error) {
     case EAGAIN:
@@ -123,10 +123,10 @@ void tell_failure(const struct plan *plan) {
     case EMFILE:
     case ENFILE:
     case EIO:
-        news = NO_RESOURCES;
+        result = NO_RESOURCES;
         break;
     default:
         break;
     }
-    tell(news, STAYS, words);
+    report(result, CONTINUES, message);
 }

@@ -8,11 +8,11 @@
 
 /// The result of a run, as reported to Alight.
 ///
-/// ENDED: the program has exited, and its wait status follows. CANNOT_START: it cannot be started. NO_RESOURCES: it
-/// cannot be started now. GONE: its file does not exist. FORBIDDEN: its file may not be executed.
-enum news { ENDED, CANNOT_START, NO_RESOURCES, GONE, FORBIDDEN };
+/// EXITED: the program has exited, and its wait status follows. CANNOT_START: it cannot be started. NO_RESOURCES: it
+/// cannot be started now. NOT_FOUND: its file does not exist. FORBIDDEN: its file may not be executed.
+enum result { EXITED, CANNOT_START, NO_RESOURCES, NOT_FOUND, FORBIDDEN };
 /// Sent in place of a wait status: whether the launcher accepts another plan.
-enum { STAYS, LEAVES };
+enum { CONTINUES, EXITS };
 
 enum {
     /// The pipes of the program's output reach end-of-file when all writers have closed them, not when the run is over.
@@ -48,7 +48,7 @@ struct plan {
     char *directory, *executable;
     char **arguments, **environment;
     /// The open descriptors; -1 for the others.
-    int given[DESCRIPTOR_COUNT];
+    int received[DESCRIPTOR_COUNT];
     /// The allocations of the members above.
     void *memory[4];
 };
@@ -71,7 +71,7 @@ extern volatile struct failure failure;
 /// Reports an error of the launcher itself, and exits.
 _Noreturn void fail(const char *message);
 
-/// Reports why the program cannot be started, and ends the launcher.
+/// Reports why the program cannot be started, and exits.
 _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /// The socket to Alight, and the shared memory that counts the started programs, which is open only until it is mapped.
@@ -82,11 +82,11 @@ struct plan next_plan(void);
 /// Records that a plan has arrived, before the rest of it is read.
 void record_plan(void);
 bool is_waiting_for_plan(void);
-void close_given(struct plan *plan, int index);
+void close_received(struct plan *plan, int index);
 void free_plan(struct plan *plan);
 
 /// Reports the result of the run to Alight; exits when Alight is gone.
-void tell(enum news news, int status, const char *words);
+void report(enum result result, int status, const char *text);
 
 /// Prepares what confine() needs, while files may still be opened and memory allocated.
 ///
@@ -109,7 +109,7 @@ bool can_shut_off_network(void);
 bool shut_off_network(void);
 
 /// Reports why the child has failed.
-void tell_failure(const struct plan *plan);
+void report_failure(const struct plan *plan);
 
 /// Waits until the program and all its descendants have exited; returns the program's wait status.
 int wait_for_all(pid_t program, const struct plan *plan);
@@ -127,16 +127,16 @@ enum order {
 };
 
 /// Blocks all signals, and queues those that are orders for next_order().
-void take_signals(void);
+void set_up_signals(void);
 
 /// Unblocks and blocks the signals that are orders.
 ///
-/// Signals that arrive before a plan are discarded. Orders that arrive after it stay pending until hold_signals().
-void allow_early_signals(void);
-void hold_signals(void);
+/// Signals that arrive before a plan are discarded. Orders that arrive after it stay pending until block_signals().
+void unblock_signals(void);
+void block_signals(void);
 
 /// Discards orders by signal that were meant for an earlier run.
-void drop_signals(void);
+void discard_signals(void);
 
 /// Waits for the next order while a program runs, until `deadline` (a value of milliseconds(), or -1 for none).
 enum order next_order(int64_t deadline);

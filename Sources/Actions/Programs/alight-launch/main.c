@@ -14,8 +14,8 @@
 // SIGTERM acts as 'T', SIGINT and SIGHUP act as 'K'. The end of the socket means that Alight has exited, and kills the
 // program at once.
 // For each plan the launcher replies how the program exited, or why it could not be started. The reply consists of
-// three 32-bit numbers and a message: the kind of result (enum news), the wait status or else whether the launcher
-// stays, and the length of the message.
+// three 32-bit numbers and a message: the kind of result (enum result), the wait status or else whether the launcher
+// continues, and the length of the message.
 //
 // Standard output is a memory file with a 32-bit number that counts the started programs. Counting wakes no process;
 // Alight reads the number when a launcher has exited or does not respond. Once the file is mapped, the descriptor
@@ -56,25 +56,25 @@
 
 volatile struct failure failure;
 
-void tell(enum news news, int status, const char *words) {
+void report(enum result result, int status, const char *text) {
     struct {
-        uint32_t news;
+        uint32_t result;
         int32_t status;
         uint32_t length;
-        char words[16384];
-    } message = {.news = news, .status = status};
-    size_t length = strlen(words);
-    if (length > sizeof message.words) length = sizeof message.words;
+        char text[16384];
+    } message = {.result = result, .status = status};
+    size_t length = strlen(text);
+    if (length > sizeof message.text) length = sizeof message.text;
     message.length = (uint32_t)length;
-    memcpy(message.words, words, length);
-    size_t size = offsetof(typeof(message), words) + length;
+    memcpy(message.text, text, length);
+    size_t size = offsetof(typeof(message), text) + length;
     if (send(CONTROL, &message, size, MSG_NOSIGNAL) != (ssize_t)size) _exit(1);
 }
 
 void fail(const char *message) {
-    // For a user who has started it by hand.
+    // For a user who runs it directly.
     dprintf(STDERR_FILENO, "alight-launch: %s\n", message);
-    tell(NO_RESOURCES, LEAVES, message);
+    report(NO_RESOURCES, EXITS, message);
     _exit(1);
 }
 
@@ -84,16 +84,16 @@ void refuse(const char *format, ...) {
     va_start(values, format);
     vsnprintf(text, sizeof text, format, values);
     va_end(values);
-    tell(CANNOT_START, LEAVES, text);
+    report(CANNOT_START, EXITS, text);
     _exit(1);
 }
 
 static pid_t launcher;
-/// The counter for a launcher that was started by hand, without shared memory.
-static uint32_t unshared, *begun = &unshared;
+/// The counter for a launcher that was started directly, without shared memory.
+static uint32_t unshared, *start_count = &unshared;
 
 /// Starts a session for the future program, which is killed when the launcher dies.
-static void begin_session(void) {
+static void start_session(void) {
     // If the launcher itself is killed, at least the program is killed with it.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != launcher) _exit(1);
@@ -112,14 +112,14 @@ static void begin_session(void) {
 /// Becomes the program, by system calls alone; returns only on failure, with `failure` filled in.
 static void become(const struct plan *plan) {
     // They are all above 2, because the launcher itself uses 0 to 2.
-    for (int index = 0; index < STREAM_COUNT; index++) dup2(plan->given[index], index);
+    for (int index = 0; index < STREAM_COUNT; index++) dup2(plan->received[index], index);
     if (!confine(plan)) return;
     // Counted before execve, so that no program runs uncounted.
-    __atomic_fetch_add(begun, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(start_count, 1, __ATOMIC_RELEASE);
     execve(plan->executable, plan->arguments, plan->environment);
     failure.error = errno;
     failure.step = STEP_EXECUTABLE;
-    __atomic_fetch_sub(begun, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_sub(start_count, 1, __ATOMIC_RELEASE);
 }
 
 /// Starts the program in a new child, after another child could not.
@@ -130,7 +130,7 @@ static pid_t start_again(const struct plan *plan) {
     pid_t program = vfork();
     if (program < 0) fail("cannot fork: too many processes, or no memory");
     if (program != 0) return program;
-    begin_session();
+    start_session();
     become(plan);
     _exit(1);
 }
@@ -140,20 +140,20 @@ static void reap(pid_t child, int *status) {
 }
 
 /// The number of started programs when the child was created.
-static uint32_t begun_before;
-static uint32_t count_begun(void) { return __atomic_load_n(begun, __ATOMIC_ACQUIRE); }
+static uint32_t previous_start_count;
+static uint32_t load_start_count(void) { return __atomic_load_n(start_count, __ATOMIC_ACQUIRE); }
 
 /// Returns the process of a program once it has started; 0 when it cannot be started, which has then been reported.
-static pid_t started(pid_t program, const struct plan *plan) {
-    for (int attempt = 1; failure.step != STEP_NONE || count_begun() == begun_before; attempt++) {
+static pid_t await_start(pid_t program, const struct plan *plan) {
+    for (int attempt = 1; failure.step != STEP_NONE || load_start_count() == previous_start_count; attempt++) {
         reap(program, NULL);
         if (failure.step == STEP_NONE) {
-            tell(NO_RESOURCES, STAYS, "its process was killed before it started");
+            report(NO_RESOURCES, CONTINUES, "its process was killed before it started");
             return 0;
         }
         // Another process still has the file open for writing, even if it is only about to call execve itself.
         if (failure.error != ETXTBSY || attempt == 50) {
-            tell_failure(plan);
+            report_failure(plan);
             return 0;
         }
         nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
@@ -165,16 +165,16 @@ static pid_t started(pid_t program, const struct plan *plan) {
 /// The stage of the child that waits for a plan.
 ///
 /// A child that has handed over the plan cannot become the program itself.
-static volatile enum { WAITING, TAKING, STARTING, HANDED_OVER } stage;
+static volatile enum { WAITING, RECEIVING, STARTING, HANDED_OVER } stage;
 /// The plan that the child has received.
 static struct plan plan;
 /// Nonzero until the kernel stores 0 here, when the child no longer shares this memory.
 static volatile pid_t sharing;
 
-void record_plan(void) { stage = TAKING; }
+void record_plan(void) { stage = RECEIVING; }
 
 /// Gives the child a descriptor table of its own; until then it shares that of the launcher.
-static bool part_descriptors(void) {
+static bool unshare_descriptors(void) {
     // This closes no descriptor. Containers often forbid unshare(2), whatever its flags.
     return close_range(~0U, ~0U, CLOSE_RANGE_UNSHARE) == 0 || unshare(CLONE_FILES) == 0;
 }
@@ -182,12 +182,12 @@ static bool part_descriptors(void) {
 /// Waits for a plan, and becomes its program; runs in the child.
 ///
 /// The launcher, which shares this memory, only sleeps meanwhile.
-static int take_plan(void *unused) {
+static int run_next_plan(void *unused) {
     (void)unused;
-    begin_session();
+    start_session();
     plan = next_plan();
     prepare_confinement(&plan);
-    if (!part_descriptors()) {
+    if (!unshare_descriptors()) {
         stage = HANDED_OVER;
         _exit(0);
     }
@@ -209,12 +209,12 @@ static pid_t await_program(void) {
     stage = WAITING;
     sharing = -1;
     int flags = CLONE_VM | CLONE_FILES | CLONE_CHILD_CLEARTID | SIGCHLD;
-    pid_t child = clone(take_plan, stack + sizeof stack, flags, NULL, NULL, NULL, &sharing);
+    pid_t child = clone(run_next_plan, stack + sizeof stack, flags, NULL, NULL, NULL, &sharing);
     if (child < 0) return -1;
-    allow_early_signals();
+    unblock_signals();
     // After a handler the call restarts by itself, so errno, which the child shares, does not change until the end.
     while (sharing != 0) syscall(SYS_futex, &sharing, FUTEX_WAIT, -1, NULL, NULL, 0);
-    hold_signals();
+    block_signals();
     return child;
 }
 
@@ -223,13 +223,13 @@ bool is_waiting_for_plan(void) { return stage == WAITING; }
 /// Waits until a program runs; returns 0 if its start failed, which has then been reported.
 static pid_t next_program(void) {
     for (;;) {
-        drop_signals();
-        begun_before = count_begun();
+        discard_signals();
+        previous_start_count = load_start_count();
         pid_t child = await_program();
         if (child < 0) {
             // Without such a child: first the plan, then a child.
             plan = next_plan();
-            drop_signals();
+            discard_signals();
             stage = HANDED_OVER;
         } else if (stage == HANDED_OVER) {
             reap(child, NULL);
@@ -237,12 +237,12 @@ static pid_t next_program(void) {
         if (stage == HANDED_OVER) {
             prepare_inheritance(&plan);
             prepare_confinement(&plan);
-            return started(start_again(&plan), &plan);
+            return await_start(start_again(&plan), &plan);
         }
         if (stage == STARTING) {
             // The next child inherits these settings.
             prepare_inheritance(&plan);
-            return started(child, &plan);
+            return await_start(child, &plan);
         }
         int status = 0;
         reap(child, &status);
@@ -263,12 +263,12 @@ static void close_all_on_start(void) {
 
 int main(void) {
     launcher = getpid();
-    void *counter = mmap(NULL, sizeof *begun, PROT_READ | PROT_WRITE, MAP_SHARED, COUNTER, 0);
-    if (counter != MAP_FAILED) begun = counter;
+    void *counter = mmap(NULL, sizeof *start_count, PROT_READ | PROT_WRITE, MAP_SHARED, COUNTER, 0);
+    if (counter != MAP_FAILED) start_count = counter;
     // No program may reach the memory through /proc, and the descriptor number stays in use.
     dup2(STDERR_FILENO, COUNTER);
     close_all_on_start();
-    take_signals();
+    set_up_signals();
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) fail("cannot become a subreaper");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("cannot give up new privileges");
     // The directory that it was started in may be unmounted while it waits.
@@ -277,17 +277,17 @@ int main(void) {
         pid_t program = next_program();
         if (program > 0) {
             // Alight then notices when the program closes its input.
-            close_given(&plan, 0);
+            close_received(&plan, 0);
             // While the others are open, their reader is not woken just before the run is over.
             for (int index = 1; index < STREAM_COUNT && plan.flags & FLAG_SHOWS_CLOSING; index++) {
-                close_given(&plan, index);
+                close_received(&plan, index);
             }
             // An open directory cannot be unmounted.
-            close_given(&plan, DIRECTORY);
-            close_given(&plan, RULESET);
-            tell(ENDED, wait_for_all(program, &plan), "");
+            close_received(&plan, DIRECTORY);
+            close_received(&plan, RULESET);
+            report(EXITED, wait_for_all(program, &plan), "");
         }
-        for (int index = 0; index < DESCRIPTOR_COUNT; index++) close_given(&plan, index);
+        for (int index = 0; index < DESCRIPTOR_COUNT; index++) close_received(&plan, index);
         free_plan(&plan);
     }
 }

@@ -91,7 +91,7 @@ static int open_to_probe(int directory, const char *path) {
 // processor is closing is closed by the last one.
 enum { tries = 16 };
 
-static int take_lease(int fd) {
+static int acquire_lease(int fd) {
     for (int round = 1;; round++) {
         if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) return 0;
         if (errno != EAGAIN || round == tries) return errno;
@@ -103,7 +103,7 @@ int cal_probe_entry_writers(int directory, const char *name) {
     if (fd < 0) return errno;
     // A writer that opens the file while the lease is held makes the kernel signal the holder, and SIGIO would
     // terminate the program. SIGURG is ignored by default.
-    int result = fcntl(fd, F_SETSIG, SIGURG) == 0 ? take_lease(fd) : errno;
+    int result = fcntl(fd, F_SETSIG, SIGURG) == 0 ? acquire_lease(fd) : errno;
     // Closing the file releases the lease.
     close(fd);
     return result;

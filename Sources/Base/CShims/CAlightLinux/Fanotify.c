@@ -21,7 +21,8 @@
 // value, because glibc may lack the name.
 #define HANDLE_FOR_NAMES 0x200
 
-_Static_assert(CAL_DIRECTORY_KEY_SIZE >= sizeof(fsid_t) + sizeof(struct file_handle) + MAX_HANDLE_SZ, "room for any handle");
+_Static_assert(
+    CAL_DIRECTORY_KEY_SIZE >= sizeof(fsid_t) + sizeof(struct file_handle) + MAX_HANDLE_SZ, "capacity for any handle");
 
 int cal_fanotify_open(int is_unlimited) {
     unsigned int flags = FAN_CLASS_NOTIF | FAN_REPORT_DFID_NAME | FAN_CLOEXEC | FAN_NONBLOCK;
@@ -125,7 +126,7 @@ static ssize_t read_small(int directory, const char *name, char *buffer, size_t 
     return count;
 }
 
-void cal_process_facts(int pid, struct cal_process *out) {
+void cal_read_process(int pid, struct cal_process *out) {
     out->name_length = -1;
     out->executable_length = -1;
     out->has_user = 0;

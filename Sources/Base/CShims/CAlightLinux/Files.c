@@ -27,9 +27,9 @@ static int flags_of(enum cal_opening what) {
 }
 
 int cal_is_distrustful(void) {
-    static _Atomic int answer = -1;
+    static _Atomic int cached = -1;
     if (geteuid() != 0) return 0;
-    if (answer >= 0) return answer;
+    if (cached >= 0) return cached;
     struct stat top;
     unsigned long inside, outside, count = 0;
     FILE *map = NULL;
@@ -37,7 +37,7 @@ int cal_is_distrustful(void) {
     if (stat("/", &top) == 0 && top.st_uid != 0) map = fopen("/proc/self/uid_map", "re");
     int is_partial = map && fscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 && count != UINT32_MAX;
     if (map) fclose(map);
-    return answer = !is_partial;
+    return cached = !is_partial;
 }
 
 // Uses /proc, because AT_EMPTY_PATH would need CAP_DAC_READ_SEARCH.
@@ -48,7 +48,7 @@ static const char *descriptor_name(int descriptor, char buffer[static 64]) {
 
 // Whether only root can have created the link: the link and its directory belong to root, and no other user can replace
 // names in the directory.
-static int is_roots_link(int directory, int link) {
+static int is_link_of_root(int directory, int link) {
     struct stat here, there;
     if (fstat(directory, &here) != 0 || fstat(link, &there) != 0 || here.st_uid != 0 || there.st_uid != 0) return 0;
     if (here.st_mode & S_ISVTX) return 1;
@@ -60,7 +60,7 @@ static int is_roots_link(int directory, int link) {
 
 // Reads the target of the link if it may be followed. Returns 0 or the errno.
 static int target_of(int directory, int link, int follows, char target[static PATH_MAX]) {
-    if (!follows || (cal_is_distrustful() && !is_roots_link(directory, link))) return ELOOP;
+    if (!follows || (cal_is_distrustful() && !is_link_of_root(directory, link))) return ELOOP;
     ssize_t length = readlinkat(link, "", target, PATH_MAX - 1);
     if (length < 0) return errno;
     target[length] = 0;
@@ -324,7 +324,7 @@ int cal_set_open_attribute(int descriptor, const char *name, const void *value, 
     return fsetxattr(descriptor, name, value, size, 0) == 0 ? 0 : errno;
 }
 
-void cal_begin_writing(int descriptor, int64_t offset, int64_t count) {
+void cal_start_writeback(int descriptor, int64_t offset, int64_t count) {
     sync_file_range(descriptor, offset, count, SYNC_FILE_RANGE_WRITE);
 }
 

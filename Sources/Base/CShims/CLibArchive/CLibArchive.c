@@ -201,14 +201,14 @@ void cla_writer_free(struct cla_writer *writer) {
 struct cla_reader {
     struct archive *archive;
     int fd;
-    cla_goes_on goes_on;
+    cla_progress progress;
     void *context;
     char block[64 << 10];
 };
 
-static la_ssize_t take(struct archive *archive, void *data, const void **block) {
+static la_ssize_t read_block(struct archive *archive, void *data, const void **block) {
     struct cla_reader *reader = data;
-    if (!reader->goes_on(reader->context, calls.archive_filter_bytes(archive, 0))) return ARCHIVE_FATAL;
+    if (!reader->progress(reader->context, calls.archive_filter_bytes(archive, 0))) return ARCHIVE_FATAL;
     ssize_t count;
     do count = read(reader->fd, reader->block, sizeof reader->block);
     while (count < 0 && errno == EINTR);
@@ -231,15 +231,15 @@ static la_int64_t skip(struct archive *archive, void *data, la_int64_t request) 
 static la_int64_t seek(struct archive *archive, void *data, la_int64_t offset, int whence) {
     (void)archive;
     struct cla_reader *reader = data;
-    off_t place = lseek(reader->fd, offset, whence);
-    return place < 0 ? ARCHIVE_FATAL : place;
+    off_t position = lseek(reader->fd, offset, whence);
+    return position < 0 ? ARCHIVE_FATAL : position;
 }
 
-struct cla_reader *cla_reader_open(int fd, cla_goes_on goes_on, void *context) {
+struct cla_reader *cla_reader_open(int fd, cla_progress progress, void *context) {
     struct cla_reader *reader = calloc(1, sizeof *reader);
     if (!reader) return NULL;
     reader->fd = fd;
-    reader->goes_on = goes_on;
+    reader->progress = progress;
     reader->context = context;
     locale_t former = enter();
     struct archive *archive = reader->archive = calls.archive_read_new();
@@ -254,7 +254,7 @@ struct cla_reader *cla_reader_open(int fd, cla_goes_on goes_on, void *context) {
         calls.archive_read_support_format_7zip(archive);
         calls.archive_read_support_format_cpio(archive);
         calls.archive_read_set_callback_data(archive, reader);
-        calls.archive_read_set_read_callback(archive, take);
+        calls.archive_read_set_read_callback(archive, read_block);
         calls.archive_read_set_skip_callback(archive, skip);
         calls.archive_read_set_seek_callback(archive, seek);
         // The first entry also reports errors of this call.
@@ -290,9 +290,9 @@ int cla_reader_next(struct cla_reader *reader, struct cla_entry *out) {
 }
 
 int cla_reader_data(struct cla_reader *reader, const void **bytes, size_t *count, int64_t *offset) {
-    la_int64_t place = 0;
-    int result = calls.archive_read_data_block(reader->archive, bytes, count, &place);
-    *offset = place;
+    la_int64_t position = 0;
+    int result = calls.archive_read_data_block(reader->archive, bytes, count, &position);
+    *offset = position;
     if (result == ARCHIVE_EOF) return 0;
     // A warning here is a checksum mismatch.
     return result == ARCHIVE_OK ? 1 : -1;

@@ -55,7 +55,7 @@ struct clc_transfer {
     CURL *easy;
     CURLM *multi;
     struct curl_slist *headers;
-    clc_take take;
+    clc_receive receive;
     void *context;
     int has_ended;
     size_t header_bytes;
@@ -65,7 +65,7 @@ struct clc_transfer {
 
 static size_t write_callback(char *bytes, size_t size, size_t count, void *data) {
     struct clc_transfer *transfer = data;
-    return transfer->take(transfer->context, bytes, size * count) ? size * count : CURL_WRITEFUNC_ERROR;
+    return transfer->receive(transfer->context, bytes, size * count) ? size * count : CURL_WRITEFUNC_ERROR;
 }
 
 // The limit for all headers of a response, including interim responses.
@@ -133,9 +133,9 @@ int clc_set_connect_time(struct clc_transfer *transfer, int64_t milliseconds) {
     return calls.curl_easy_setopt(transfer->easy, CURLOPT_CONNECTTIMEOUT_MS, limit) == CURLE_OK ? 0 : -1;
 }
 
-int clc_start(struct clc_transfer *transfer, clc_take take, void *context) {
+int clc_start(struct clc_transfer *transfer, clc_receive receive, void *context) {
     CURL *easy = transfer->easy;
-    transfer->take = take;
+    transfer->receive = receive;
     transfer->context = context;
     int isRefused = 0;
     SET(CURLOPT_HTTPHEADER, transfer->headers);

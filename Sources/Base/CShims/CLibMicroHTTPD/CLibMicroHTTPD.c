@@ -39,7 +39,7 @@ const char *chm_load(void) {
 struct chm_server {
     struct MHD_Daemon *daemon;
     struct chm_callbacks callbacks;
-    size_t most;
+    size_t body_limit;
 };
 
 struct chm_request {
@@ -49,7 +49,7 @@ struct chm_request {
     const char *method, *version;
     char *body;
     size_t size;
-    int has_begun;
+    int has_started;
     struct MHD_Response *response;
     void *own;
 };
@@ -61,7 +61,7 @@ static int descriptor_of(struct MHD_Connection *connection) {
 }
 
 /// Receives the target before it is parsed. The returned value belongs to the request.
-static void *begin(void *context, const char *target, struct MHD_Connection *connection) {
+static void *start_request(void *context, const char *target, struct MHD_Connection *connection) {
     struct chm_request *request = calloc(1, sizeof *request);
     if (!request) return NULL;
     request->server = context;
@@ -70,7 +70,7 @@ static void *begin(void *context, const char *target, struct MHD_Connection *con
     return request;
 }
 
-static ssize_t more(void *context, uint64_t position, char *buffer, size_t size) {
+static ssize_t fill_stream(void *context, uint64_t position, char *buffer, size_t size) {
     (void)position;
     struct chm_request *request = context;
     ssize_t count = request->server->callbacks.more(request->server->callbacks.context, request->own, buffer, size);
@@ -84,15 +84,15 @@ static enum MHD_Result handle(
     struct chm_server *server = context;
     struct chm_request *request = *own;
     if (!request || !request->target) return MHD_NO;
-    if (!request->has_begun) {
-        request->has_begun = 1;
+    if (!request->has_started) {
+        request->has_started = 1;
         request->method = method;
         request->version = version;
         return MHD_YES;
     }
     if (*size > 0) {
         // A body that is too long is read to its end and dropped, because a response can be sent only then.
-        if (request->size + *size <= server->most) {
+        if (request->size + *size <= server->body_limit) {
             char *longer = realloc(request->body, request->size + *size);
             if (!longer) return MHD_NO;
             request->body = longer;
@@ -130,26 +130,29 @@ static void connection_changed(
         server->callbacks.closed(server->callbacks.context, descriptor_of(connection));
 }
 
-/// Leaves the target as it is: its reader unescapes it.
-static size_t keep(void *context, struct MHD_Connection *connection, char *text) {
+/// Does not change the target: its reader unescapes it.
+static size_t keep_escapes(void *context, struct MHD_Connection *connection, char *text) {
     (void)context, (void)connection;
     return strlen(text);
 }
 
-static void drop_log(void *context, const char *format, va_list arguments) { (void)context, (void)format, (void)arguments; }
+static void drop_log(void *context, const char *format, va_list arguments) {
+    (void)context, (void)format, (void)arguments;
+}
 
 struct chm_server *chm_start(
     struct chm_callbacks callbacks, unsigned int connections, unsigned int timeout, size_t memory, size_t body) {
     struct chm_server *server = calloc(1, sizeof *server);
     if (!server) return NULL;
     server->callbacks = callbacks;
-    server->most = body;
+    server->body_limit = body;
     server->daemon = calls.MHD_start_daemon(
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_NO_LISTEN_SOCKET |
             MHD_USE_ITC | MHD_USE_ERROR_LOG,
-        0, NULL, NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER, drop_log, NULL, MHD_OPTION_CONNECTION_LIMIT, connections,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_CONNECTION_TIMEOUT, timeout, MHD_OPTION_URI_LOG_CALLBACK,
-        begin, server, MHD_OPTION_UNESCAPE_CALLBACK, keep, NULL, MHD_OPTION_NOTIFY_COMPLETED, completed, server,
+        0, NULL, NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER, drop_log, NULL,
+        MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory,
+        MHD_OPTION_CONNECTION_TIMEOUT, timeout, MHD_OPTION_URI_LOG_CALLBACK, start_request, server,
+        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_NOTIFY_COMPLETED, completed, server,
         // Not strict: requests without a host, and targets with spaces, are refused by the caller instead of the
         // library.
         MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server, MHD_OPTION_STRICT_FOR_CLIENT, 0,
@@ -230,7 +233,7 @@ int chm_answer(struct chm_request *request, const void *body, size_t size) {
 }
 
 int chm_stream(struct chm_request *request) {
-    request->response = calls.MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 8192, more, request, NULL);
+    request->response = calls.MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 8192, fill_stream, request, NULL);
     return request->response ? 0 : -1;
 }
 

@@ -8,8 +8,8 @@ void csl_load(
     problem[0] = 0;
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
-        const char *said = dlerror();
-        snprintf(problem, capacity, "%s", said ? said : "it can't be loaded");
+        const char *error = dlerror();
+        snprintf(problem, capacity, "%s", error ? error : "it can't be loaded");
         return;
     }
     for (size_t index = 0; index < count; index++) {

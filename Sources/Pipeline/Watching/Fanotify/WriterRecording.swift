@@ -187,7 +187,7 @@ extension WritingProcess {
         self.init(pid: pid)
         withUnsafeTemporaryAllocation(of: cal_process.self, capacity: 1) { buffer in
             guard let process = buffer.baseAddress else { return }
-            cal_process_facts(pid, process)
+            cal_read_process(pid, process)
             let raw = UnsafeRawPointer(process)
             func bytes(_ field: PartialKeyPath<cal_process>, _ length: Int64) -> [UInt8]? {
                 guard length > 0, let offset = MemoryLayout<cal_process>.offset(of: field) else { return nil }

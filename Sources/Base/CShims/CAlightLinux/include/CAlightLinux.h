@@ -245,7 +245,7 @@ int cal_set_open_attribute(int descriptor, const char *name, const void *value, 
 
 /// Starts writing a written range to disk without waiting: sync_file_range(2). Does nothing where that is not
 /// supported.
-void cal_begin_writing(int descriptor, int64_t offset, int64_t count);
+void cal_start_writeback(int descriptor, int64_t offset, int64_t count);
 
 /// Flushes the file system of the open file. Returns 0 or the errno.
 int cal_sync_file_system(int descriptor);
@@ -299,7 +299,7 @@ struct cal_process {
     uint32_t user;
     int has_user;
 };
-void cal_process_facts(int pid, struct cal_process *out);
+void cal_read_process(int pid, struct cal_process *out);
 
 // Datagrams to sockets of the system. An address is a path, or an abstract address with a leading '@'.
 

@@ -48,10 +48,10 @@ void cla_writer_free(struct cla_writer *writer);
 struct cla_reader;
 
 /// Called with the number of bytes unpacked so far, before each block is read. Returning 0 stops reading with an error.
-typedef int (*cla_goes_on)(void *context, int64_t unpacked);
+typedef int (*cla_progress)(void *context, int64_t unpacked);
 
 /// Opens an archive in an open file for reading. Returns NULL if there is no memory.
-struct cla_reader *cla_reader_open(int fd, cla_goes_on goes_on, void *context);
+struct cla_reader *cla_reader_open(int fd, cla_progress progress, void *context);
 /// Reads the next entry. Returns 1 with an entry, 0 at the end, or -1 with an error that cla_reader_error returns.
 int cla_reader_next(struct cla_reader *reader, struct cla_entry *out);
 /// Reads the next block of the entry's content, and its offset. Returns 1 with a block, 0 at the end, or -1 with an

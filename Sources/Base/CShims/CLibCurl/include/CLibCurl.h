@@ -12,7 +12,7 @@
 const char *clc_load(void);
 
 /// Receives the next bytes of the response. Returning 0 ends the transfer.
-typedef int (*clc_take)(void *context, const char *bytes, size_t count);
+typedef int (*clc_receive)(void *context, const char *bytes, size_t count);
 
 struct clc_transfer;
 
@@ -27,7 +27,7 @@ int clc_set_proxy(struct clc_transfer *transfer, const char *url);
 /// Limits the time for establishing a connection.
 int clc_set_connect_time(struct clc_transfer *transfer, int64_t milliseconds);
 /// Sets the receiver of the response, and starts the transfer.
-int clc_start(struct clc_transfer *transfer, clc_take take, void *context);
+int clc_start(struct clc_transfer *transfer, clc_receive receive, void *context);
 
 /// Continues the transfer until there is activity, the descriptor (or -1) is readable, or the time is over.
 ///

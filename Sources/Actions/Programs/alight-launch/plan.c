@@ -9,7 +9,7 @@
 
 #include "launch.h"
 
-enum { MAGIC_SIZE = 8, SIZE_MOST = 16 << 20 };
+enum { MAGIC_SIZE = 8, MAX_SIZE = 16 << 20 };
 
 static void read_exactly(void *buffer, size_t count) {
     for (char *at = buffer; count > 0;) {
@@ -28,21 +28,21 @@ static char arrived[32 << 10];
 static bool is_order(char byte) { return byte == 'T' || byte == 'K'; }
 
 /// Receives the descriptors that come with a plan.
-static void take_given(struct msghdr *message, int given[DESCRIPTOR_COUNT]) {
-    for (int index = 0; index < DESCRIPTOR_COUNT; index++) given[index] = -1;
+static void receive_descriptors(struct msghdr *message, int received[DESCRIPTOR_COUNT]) {
+    for (int index = 0; index < DESCRIPTOR_COUNT; index++) received[index] = -1;
     struct cmsghdr *rights = CMSG_FIRSTHDR(message);
     size_t size = rights == NULL || rights->cmsg_type != SCM_RIGHTS ? 0 : rights->cmsg_len - CMSG_LEN(0);
     // The kernel omits descriptors for which no number is free.
     bool is_whole = !(message->msg_flags & MSG_CTRUNC) && size <= DESCRIPTOR_COUNT * sizeof(int);
     if (!is_whole || size < (DIRECTORY + 1) * sizeof(int)) fail("a plan arrived without its descriptors");
-    memcpy(given, CMSG_DATA(rights), size);
+    memcpy(received, CMSG_DATA(rights), size);
 }
 
 /// Waits for a plan and receives the descriptors that come with its first byte; returns how much of it is in `arrived`.
 ///
 /// One call receives no more than what was sent with descriptors. Orders before the plan were meant for a run that was
 /// already over.
-static size_t await_plan(int given[DESCRIPTOR_COUNT]) {
+static size_t await_plan(int received[DESCRIPTOR_COUNT]) {
     union {
         char bytes[CMSG_SPACE(DESCRIPTOR_COUNT * sizeof(int))];
         struct cmsghdr alignment;
@@ -65,7 +65,7 @@ static size_t await_plan(int given[DESCRIPTOR_COUNT]) {
         while (orders < (size_t)got && is_order(arrived[orders])) orders++;
         if (orders == (size_t)got) continue;
         record_plan();
-        take_given(&message, given);
+        receive_descriptors(&message, received);
         if (orders > 0) memmove(arrived, arrived + orders, (size_t)got - orders);
         return (size_t)got - orders;
     }
@@ -75,15 +75,15 @@ struct cursor {
     char *at, *end;
 };
 
-static void take(struct cursor *cursor, void *number, size_t size) {
+static void decode(struct cursor *cursor, void *number, size_t size) {
     if ((size_t)(cursor->end - cursor->at) < size) fail("the plan is truncated");
     memcpy(number, cursor->at, size);
     cursor->at += size;
 }
 
-static char *take_string(struct cursor *cursor) {
+static char *decode_string(struct cursor *cursor) {
     uint32_t length;
-    take(cursor, &length, sizeof length);
+    decode(cursor, &length, sizeof length);
     if ((size_t)(cursor->end - cursor->at) <= length) fail("the plan is truncated");
     char *string = cursor->at;
     if (memchr(string, 0, (size_t)length + 1) != string + length) fail("a string of the plan contains a NUL");
@@ -91,7 +91,7 @@ static char *take_string(struct cursor *cursor) {
     return string;
 }
 
-static void *take_memory(struct plan *plan, size_t count, size_t element) {
+static void *allocate(struct plan *plan, size_t count, size_t element) {
     size_t index = 0;
     while (plan->memory[index] != NULL) index++;
     void *memory = calloc(count, element);
@@ -100,18 +100,18 @@ static void *take_memory(struct plan *plan, size_t count, size_t element) {
 }
 
 /// Reads the count of a list and allocates memory for it; `size` is the minimum size of an element in the plan.
-static uint32_t take_list(struct cursor *cursor, struct plan *plan, size_t size, size_t element, void *list) {
+static uint32_t decode_list(struct cursor *cursor, struct plan *plan, size_t size, size_t element, void *list) {
     uint32_t count;
-    take(cursor, &count, sizeof count);
+    decode(cursor, &count, sizeof count);
     if (count > (size_t)(cursor->end - cursor->at) / size) fail("the plan is truncated");
-    *(void **)list = take_memory(plan, (size_t)count + 1, element);
+    *(void **)list = allocate(plan, (size_t)count + 1, element);
     return count;
 }
 
-static char **take_strings(struct cursor *cursor, struct plan *plan) {
+static char **decode_strings(struct cursor *cursor, struct plan *plan) {
     char **strings;
-    uint32_t count = take_list(cursor, plan, 5, sizeof *strings, &strings);
-    for (uint32_t index = 0; index < count; index++) strings[index] = take_string(cursor);
+    uint32_t count = decode_list(cursor, plan, 5, sizeof *strings, &strings);
+    for (uint32_t index = 0; index < count; index++) strings[index] = decode_string(cursor);
     return strings;
 }
 
@@ -127,13 +127,13 @@ static char *read_body(struct plan *plan, size_t got, uint32_t *size) {
     }
     memcpy(&start, arrived, sizeof start);
     if (memcmp(start.magic, "ALIGHTL5", MAGIC_SIZE) != 0) fail("the plan is of another version");
-    if (start.size > SIZE_MOST) fail("the plan is too large");
+    if (start.size > MAX_SIZE) fail("the plan is too large");
     got -= sizeof start;
     // The decoder detects what is then missing at the end.
     if (got > start.size) got = start.size;
     char *body = arrived + sizeof start;
     if (start.size > sizeof arrived - sizeof start) {
-        body = take_memory(plan, start.size, 1);
+        body = allocate(plan, start.size, 1);
         memcpy(body, arrived + sizeof start, got);
     }
     read_exactly(body + got, start.size - got);
@@ -144,36 +144,36 @@ static char *read_body(struct plan *plan, size_t got, uint32_t *size) {
 struct plan next_plan(void) {
     struct plan plan = {.memory = {NULL}};
     uint32_t size;
-    size_t got = await_plan(plan.given);
+    size_t got = await_plan(plan.received);
     char *body = read_body(&plan, got, &size);
     struct cursor cursor = {body, body + size};
-    take(&cursor, &plan.flags, sizeof plan.flags);
-    take(&cursor, &plan.grace, sizeof plan.grace);
-    take(&cursor, &plan.linger, sizeof plan.linger);
-    take(&cursor, &plan.descriptors, sizeof plan.descriptors);
-    take(&cursor, &plan.umask, sizeof plan.umask);
-    take(&cursor, &plan.nice, sizeof plan.nice);
-    take(&cursor, &plan.io_priority, sizeof plan.io_priority);
-    take(&cursor, plan.limits, sizeof plan.limits);
-    take(&cursor, &plan.user, sizeof plan.user);
-    take(&cursor, &plan.group, sizeof plan.group);
-    plan.user_name = take_string(&cursor);
-    plan.group_count = take_list(&cursor, &plan, sizeof *plan.groups, sizeof *plan.groups, &plan.groups);
+    decode(&cursor, &plan.flags, sizeof plan.flags);
+    decode(&cursor, &plan.grace, sizeof plan.grace);
+    decode(&cursor, &plan.linger, sizeof plan.linger);
+    decode(&cursor, &plan.descriptors, sizeof plan.descriptors);
+    decode(&cursor, &plan.umask, sizeof plan.umask);
+    decode(&cursor, &plan.nice, sizeof plan.nice);
+    decode(&cursor, &plan.io_priority, sizeof plan.io_priority);
+    decode(&cursor, plan.limits, sizeof plan.limits);
+    decode(&cursor, &plan.user, sizeof plan.user);
+    decode(&cursor, &plan.group, sizeof plan.group);
+    plan.user_name = decode_string(&cursor);
+    plan.group_count = decode_list(&cursor, &plan, sizeof *plan.groups, sizeof *plan.groups, &plan.groups);
     for (uint32_t index = 0; index < plan.group_count; index++) {
-        take(&cursor, &plan.groups[index], sizeof *plan.groups);
+        decode(&cursor, &plan.groups[index], sizeof *plan.groups);
     }
-    plan.directory = take_string(&cursor);
-    plan.executable = take_string(&cursor);
-    plan.arguments = take_strings(&cursor, &plan);
-    plan.environment = take_strings(&cursor, &plan);
+    plan.directory = decode_string(&cursor);
+    plan.executable = decode_string(&cursor);
+    plan.arguments = decode_strings(&cursor, &plan);
+    plan.environment = decode_strings(&cursor, &plan);
     if (cursor.at != cursor.end) fail("the plan is longer than it specifies");
-    if (!(plan.flags & FLAG_FILES) != (plan.given[RULESET] < 0)) fail("a plan arrived without its descriptors");
+    if (!(plan.flags & FLAG_FILES) != (plan.received[RULESET] < 0)) fail("a plan arrived without its descriptors");
     return plan;
 }
 
-void close_given(struct plan *plan, int index) {
-    if (plan->given[index] >= 0) close(plan->given[index]);
-    plan->given[index] = -1;
+void close_received(struct plan *plan, int index) {
+    if (plan->received[index] >= 0) close(plan->received[index]);
+    plan->received[index] = -1;
 }
 
 void free_plan(struct plan *plan) {

@@ -29,7 +29,7 @@ static void kill_child(pid_t child) {
 }
 
 /// Returns the fields of /proc/PID/stat, starting with the state; NULL when they cannot be read.
-static const char *facts_of(pid_t process, char *text, size_t size) {
+static const char *read_process_stat(pid_t process, char *text, size_t size) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/stat", process);
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -51,8 +51,8 @@ static void kill_children_by_scan(void) {
         if (process <= 0) continue;
         char text[512];
         int parent = 0;
-        const char *facts = facts_of(process, text, sizeof text);
-        if (facts != NULL && sscanf(facts, "%*c %d", &parent) == 1 && parent == getpid()) kill_child(process);
+        const char *fields = read_process_stat(process, text, sizeof text);
+        if (fields != NULL && sscanf(fields, "%*c %d", &parent) == 1 && parent == getpid()) kill_child(process);
     }
     closedir(processes);
 }
@@ -69,7 +69,7 @@ static void kill_children(void) {
     fclose(list);
 }
 
-static bool has_child, is_asked_by_signal, is_killed_by_signal;
+static bool has_child, is_terminated_by_signal, is_killed_by_signal;
 /// The descriptor from which signals are read; not handlers, which each child would have to reset.
 static int signals;
 /// Whether Alight has closed its end of the socket.
@@ -82,16 +82,16 @@ static pid_t reader;
 /// Handles a signal that arrives while the launcher or its child waits for a plan.
 ///
 /// There is nothing to stop then, and the signal must not reach the next program.
-static void take_early(int number) {
+static void record_early_signal(int number) {
     if (getpid() == reader && !is_waiting_for_plan()) early[number] = 1;
 }
 
 static const int order_signals[] = {SIGTERM, SIGINT, SIGHUP};
 enum { ORDER_SIGNALS = sizeof order_signals / sizeof *order_signals };
 
-void take_signals(void) {
+void set_up_signals(void) {
     reader = getpid();
-    hold_signals();
+    block_signals();
     // Blocked signals stay pending even where the default is to ignore them, and the program inherits no unusual
     // actions. By raw system call, because posix_spawn ignores two signals that the C library reserves for itself.
     static const uint64_t default_action[4];
@@ -102,7 +102,7 @@ void take_signals(void) {
         SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU,
         SIGXFSZ, SIGVTALRM, SIGPROF, SIGIO, SIGPWR,
     };
-    struct sigaction action = {.sa_handler = take_early, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = record_early_signal, .sa_flags = SA_RESTART};
     for (size_t index = 0; index < sizeof sent / sizeof *sent; index++) sigaction(sent[index], &action, NULL);
     sigset_t wanted;
     sigemptyset(&wanted);
@@ -112,7 +112,7 @@ void take_signals(void) {
     if (signals < 0) fail("no descriptor for signals");
 }
 
-void hold_signals(void) {
+void block_signals(void) {
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
@@ -123,7 +123,7 @@ void hold_signals(void) {
     }
 }
 
-void allow_early_signals(void) {
+void unblock_signals(void) {
     sigset_t wanted;
     sigemptyset(&wanted);
     for (int index = 0; index < ORDER_SIGNALS; index++) sigaddset(&wanted, order_signals[index]);
@@ -137,16 +137,16 @@ static void read_signals(void) {
         size_t count = (size_t)size / sizeof *infos;
         for (size_t index = 0; index < count; index++) {
             if (infos[index].ssi_signo == SIGCHLD) has_child = true;
-            else if (infos[index].ssi_signo == SIGTERM) is_asked_by_signal = true;
+            else if (infos[index].ssi_signo == SIGTERM) is_terminated_by_signal = true;
             else is_killed_by_signal = true;
         }
         if (count < sizeof infos / sizeof *infos) return;
     }
 }
 
-void drop_signals(void) {
+void discard_signals(void) {
     read_signals();
-    has_child = is_asked_by_signal = is_killed_by_signal = false;
+    has_child = is_terminated_by_signal = is_killed_by_signal = false;
 }
 
 int64_t milliseconds(void) {
@@ -156,7 +156,7 @@ int64_t milliseconds(void) {
 }
 
 /// Receives an order from the socket; other bytes stay there.
-static enum order take_order(void) {
+static enum order receive_order(void) {
     char byte;
     ssize_t count = recv(CONTROL, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return ORDER_NONE;
@@ -170,7 +170,7 @@ static enum order take_order(void) {
     return byte == 'T' ? ORDER_TERMINATE : ORDER_KILL;
 }
 
-static bool take_flag(bool *flag) {
+static bool test_and_clear(bool *flag) {
     bool is_set = *flag;
     *flag = false;
     return is_set;
@@ -178,9 +178,9 @@ static bool take_flag(bool *flag) {
 
 enum order next_order(int64_t deadline) {
     for (;;) {
-        if (take_flag(&has_child)) return ORDER_CHILD;
-        if (take_flag(&is_asked_by_signal)) return ORDER_TERMINATE;
-        if (take_flag(&is_killed_by_signal)) return ORDER_KILL;
+        if (test_and_clear(&has_child)) return ORDER_CHILD;
+        if (test_and_clear(&is_terminated_by_signal)) return ORDER_TERMINATE;
+        if (test_and_clear(&is_killed_by_signal)) return ORDER_KILL;
         int64_t left = deadline < 0 ? 0 : deadline - milliseconds();
         if (left < 0) left = 0;
         struct timespec limit = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
@@ -192,7 +192,7 @@ enum order next_order(int64_t deadline) {
         if (count < 0) continue;
         if (descriptors[1].revents != 0) read_signals();
         if (descriptors[0].revents == 0) continue;
-        enum order order = take_order();
+        enum order order = receive_order();
         if (order != ORDER_NONE) return order;
     }
 }
@@ -204,19 +204,20 @@ static bool has_used_up_time(pid_t program, uint64_t seconds) {
     if (end.si_code != CLD_KILLED || end.si_status != SIGKILL) return false;
     char text[512];
     unsigned long long user, system;
-    const char *facts = facts_of(program, text, sizeof text);
-    return facts != NULL
-        && sscanf(facts, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system) == 2
+    const char *fields = read_process_stat(program, text, sizeof text);
+    return fields != NULL
+        && sscanf(fields, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system) == 2
         && (user + system) / (unsigned long long)sysconf(_SC_CLK_TCK) >= seconds;
 }
 
 int wait_for_all(pid_t program, const struct plan *plan) {
     int status = 0;
-    bool has_ended = false, is_asked = false, is_killing = false, is_timed = plan->limits[LIMIT_CPU] != UINT64_MAX;
+    bool has_exited = false, is_terminating = false, is_killing = false;
+    bool is_timed = plan->limits[LIMIT_CPU] != UINT64_MAX;
     int64_t deadline = -1;
     for (;;) {
         bool is_out_of_time =
-            is_timed && !has_ended && !is_killing && has_used_up_time(program, plan->limits[LIMIT_CPU]);
+            is_timed && !has_exited && !is_killing && has_used_up_time(program, plan->limits[LIMIT_CPU]);
         for (;;) {
             int one;
             pid_t process = waitpid(-1, &one, WNOHANG | __WALL);
@@ -231,7 +232,7 @@ int wait_for_all(pid_t program, const struct plan *plan) {
             }
             if (process != program) continue;
             status = is_out_of_time ? SIGXCPU : one;
-            has_ended = true;
+            has_exited = true;
             int64_t linger = milliseconds() + plan->linger;
             if (deadline < 0 || linger < deadline) deadline = linger;
         }
@@ -243,10 +244,10 @@ int wait_for_all(pid_t program, const struct plan *plan) {
         case ORDER_CHILD:
             break;
         case ORDER_TERMINATE:
-            if (is_asked || has_ended) {
+            if (is_terminating || has_exited) {
                 is_killing = true;
             } else {
-                is_asked = true;
+                is_terminating = true;
                 deadline = milliseconds() + plan->grace;
                 kill(-program, SIGTERM);
                 kill(-program, SIGCONT);

@@ -1,4 +1,4 @@
-"""What the tests share that run whole rules: a home with the shipped plugins, a server, a desktop, and files of many types."""
+"""Helpers for tests that run complete rules: a home directory with the shipped plugins, a server, a desktop, and files."""
 
 import collections
 import functools
@@ -15,26 +15,26 @@ import unittest
 from support import HAS_VIPS, NAMES, SYSTEM_PATH, missing_programs, pdf
 from test_docs import ALIGHT, CHECKOUT, copy_plugins
 
-SYSTEM_PYTHON = "/usr/bin/python3"  # the one that has Debian's modules
+SYSTEM_PYTHON = "/usr/bin/python3"  # has the modules of Debian packages
 DEADLINE = 60
 
 
 @functools.cache
-def plugin_folder():
-    """A folder of all plugins, which lives as long as the tests."""
-    folder = tempfile.TemporaryDirectory(prefix="alight-plugins-")
-    plugins = os.path.join(os.path.realpath(folder.name), "plugins")
+def plugin_directory():
+    """Returns a directory with all plugins, which exists until the tests finish."""
+    directory = tempfile.TemporaryDirectory(prefix="alight-plugins-")
+    plugins = os.path.join(os.path.realpath(directory.name), "plugins")
     copy_plugins(plugins)
-    return folder, plugins
+    return directory, plugins
 
 
 class Home:
-    """A home of its own, which is also where the rules file is."""
+    """A temporary home directory, which also contains the rules file."""
 
     def __enter__(self):
         self._folder = tempfile.TemporaryDirectory(prefix="alight-home-")
         self.root = os.path.realpath(self._folder.name)
-        os.symlink(plugin_folder()[1], self.path("plugins"))
+        os.symlink(plugin_directory()[1], self.path("plugins"))
         return self
 
     def __exit__(self, *_):
@@ -44,7 +44,7 @@ class Home:
         return os.path.join(self.root, *names)
 
     def put(self, name, data, mtime=None):
-        """Writes a file, and makes the directories above it; a name that ends in a slash is a directory."""
+        """Writes a file, and creates its parent directories; a name that ends in a slash is a directory."""
         path = self.path(name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if name.endswith("/"):
@@ -55,11 +55,11 @@ class Home:
             os.utime(path, (mtime, mtime))
 
     def tree(self):
-        """The names of all files and links, but for the plugins and what programs keep for themselves."""
+        """Returns the names of all files and links, except the plugins and the caches of programs."""
         found = set()
-        for folder, folders, names in os.walk(self.root):
-            folders[:] = [each for each in folders if each not in (".run", ".cache", ".config")]
-            found |= {os.path.relpath(os.path.join(folder, name), self.root) for name in names}
+        for directory, directories, names in os.walk(self.root):
+            directories[:] = [each for each in directories if each not in (".run", ".cache", ".config")]
+            found |= {os.path.relpath(os.path.join(directory, name), self.root) for name in names}
         return found - {"plugins"}
 
     def run(self, *words, **variables):
@@ -70,7 +70,7 @@ class Home:
             env={"PATH": SYSTEM_PATH, "HOME": self.root, "XDG_RUNTIME_DIR": self.path(".run"), "TZ": "UTC", **variables})
 
     def missing_programs(self, rules):
-        """The programs that plugins of the rules lack on this machine."""
+        """Returns the programs that plugins of the rules require and that are not installed."""
         used = [name for name in re.findall(r"\buse: ([\w-]+)", rules) if name in NAMES]
         lacking = [missing_programs(name) for name in used]
         if "digest" in used and not os.access(self.path("plugins/digest/digest"), os.X_OK):
@@ -87,7 +87,7 @@ Request = collections.namedtuple("Request", "method path headers body")
 
 
 class Receiver:
-    """An HTTP server at 127.0.0.1 that takes everything."""
+    """An HTTP server at 127.0.0.1 that accepts all requests."""
 
     def __enter__(self):
         self.requests = requests = []
@@ -116,7 +116,7 @@ class Receiver:
 
 
 class Desktop:
-    """A bus of its own, and on it the service that writes down what it would show."""
+    """A session bus with a notification service that records the notifications."""
 
     def __init__(self, root, is_needed=True):
         self._is_needed, self._processes = is_needed, []
@@ -140,7 +140,7 @@ class Desktop:
             time.sleep(0.01)
         service = self._start(SYSTEM_PYTHON, os.path.join(CHECKOUT, "Tests/Support/desktop.py"), self._file)
         if not service.stdout.readline().startswith(b"ready"):
-            raise AssertionError("the service of the desktop did not start")
+            raise AssertionError("the notification service did not start")
         return self
 
     def _start(self, *words):
@@ -166,30 +166,30 @@ class Desktop:
 
 @functools.cache
 def made(suffix, *arguments):
-    """What a program writes to the path `FILE` in its arguments."""
-    with tempfile.TemporaryDirectory(prefix="alight-made-") as folder:
-        path = os.path.join(folder, "made" + suffix)
+    """Returns the file that a program writes to the path `FILE` in its arguments."""
+    with tempfile.TemporaryDirectory(prefix="alight-made-") as directory:
+        path = os.path.join(directory, "made" + suffix)
         subprocess.run([path if each == "FILE" else each for each in arguments], check=True, capture_output=True)
         with open(path, "rb") as file:
             return file.read()
 
 
 @functools.cache
-def picture(suffix, operation, *options):
-    """A picture of 600 by 400 pixels, as an operation of vips writes it."""
+def source_image(suffix, operation, *options):
+    """Returns an image of 600 by 400 pixels, written by an operation of vips."""
     with tempfile.NamedTemporaryFile(suffix=".ppm") as source:
         source.write(b"P6\n600 400\n255\n" + bytes(x % 256 for x in range(600 * 3)) * 400)
         source.flush()
         return made(suffix, "vips", operation, source.name, "FILE", *options)
 
 
-def film(suffix):
-    """Two seconds of a test pattern of 160 by 90 pixels."""
+def source_video(suffix):
+    """Returns a video: two seconds of a test pattern of 160 by 90 pixels."""
     return made(suffix, "ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc=size=160x90:rate=10:duration=2", "FILE")
 
 
 def scanned(png):
-    """A PDF whose only page is this picture."""
+    """Returns a PDF whose only page is this image."""
     with tempfile.NamedTemporaryFile(suffix=".png") as source:
         source.write(png)
         source.flush()
