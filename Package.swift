@@ -39,8 +39,8 @@ let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collect
 let metrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 
-// For `--version`. Not Context.gitInformation: SwiftPM keeps what it evaluated, and so the commit of some former day. The
-// Makefile sets this for release builds; in others nobody knows, and nothing is linked anew for a commit.
+// For `--version`. Not Context.gitInformation: SwiftPM caches the evaluated manifest, so the commit could be outdated. The
+// Makefile sets this for release builds; other builds have no commit, and are not linked again for one.
 let commit: [CSetting] = Context.environment["ALIGHT_COMMIT"].map { [.define("ALIGHT_COMMIT", to: $0)] } ?? []
 
 let package = Package(
@@ -97,13 +97,10 @@ let package = Package(
             "FileObserving", in: "Libraries/FileObserving",
             ["FileEvents", "Globbing", "Reconciling", "Settling", "System", "Watching"]),
 
-        // Rules, what is stored, and what is done.
+        // Rules, storage, configuration and the action API.
         layer(
             "Rules", in: "Model/Rules",
-            [
-                "FileEvents", "Globbing", "JSON", "PluginProtocol", "RegularExpressions", "Settling", "System",
-                "Watching",
-            ]),
+            ["FileEvents", "Globbing", "JSON", "PluginProtocol", "RegularExpressions", "System"]),
         layer(
             "Storage", in: "Storage",
             [
@@ -182,7 +179,7 @@ let package = Package(
             path: "Sources/Interfaces/CommandLine",
             resources: [.embedInCode("Skeletons/Resources")], swiftSettings: strict),
 
-        // A plugin that is written with PluginProtocol; `make build` puts it into its folder.
+        // A plugin that is written with PluginProtocol; `make build` puts it into its directory.
         .executableTarget(
             name: "digest-plugin", dependencies: ["CLibCrypto", "PluginProtocol"], path: "plugins/digest/source",
             swiftSettings: strict),
@@ -192,7 +189,7 @@ let package = Package(
             name: "TestKit", dependencies: ["CAlightLinux", "FileEvents", "System"], path: "Tests/Support/TestKit",
             swiftSettings: strict),
         .target(name: "CTestKit", path: "Tests/Support/CTestKit"),
-        // Journals with rows that a test puts in.
+        // Journals with rows that a test inserts.
         .target(
             name: "JournalFixtures", dependencies: ["Rules", "Storage", "System", grdb],
             path: "Tests/Support/JournalFixtures", swiftSettings: strict),
@@ -204,11 +201,11 @@ let package = Package(
             name: "stub-plugin", dependencies: ["PluginProtocol"], path: "Tests/Support/stub-plugin",
             swiftSettings: strict),
 
-        // Drivers. The first works on files at random, and compares what the program tells with what is there.
+        // Drivers. The first changes files at random, and compares the reported events with the disk.
         .executableTarget(
             name: "mirror-driver", dependencies: ["CAlightLinux", "CTestKit", "FileEvents", "System", "TestKit"],
             path: "Tests/Drivers/MirrorDriver", swiftSettings: strict),
-        // Kills the program while files change, and compares what was done with what is there.
+        // Kills the program while files change, and compares the recorded actions with the disk.
         .executableTarget(name: "crash-recorder", dependencies: ["CTestKit"], path: "Tests/Drivers/CrashRecorder"),
         .executableTarget(
             name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "System", "TestKit", grdb],
@@ -292,7 +289,7 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// The documentation of the libraries: `make docs`. Whoever uses a library does not pay for it.
+// Only for `make docs`, so that users of the libraries do not download the plugin.
 if Context.environment["ALIGHT_DOCS"] != nil {
     package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"))
 }

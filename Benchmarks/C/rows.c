@@ -43,10 +43,10 @@ int main(int argc, char **argv) {
     long count = atol(argv[2]), batch = atol(argv[3]);
     check(sqlite3_open(argv[1], &journal), SQLITE_OK);
     run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON");
-    run("INSERT OR IGNORE INTO rules (name, selection, began, is_complete) VALUES ('rows', '', 0, 1)");
+    run("INSERT OR IGNORE INTO rules (name, selection, started, is_complete) VALUES ('rows', '', 0, 1)");
     sqlite3_stmt *known = prepare(
         "INSERT INTO ledger (rule, path, type, size, mtime, mtime_ns, ctime, ctime_ns, btime, btime_ns, device, inode,"
-        " mode, uid, gid, nlink, mount, run, trust, withheld) VALUES ((SELECT id FROM rules WHERE name = 'rows'), ?1, 'file', 1024,"
+        " mode, uid, gid, nlink, mount, run, trust, suppressed) VALUES ((SELECT id FROM rules WHERE name = 'rows'), ?1, 'file', 1024,"
         " 1763708663, 118204511, 1763708663, 118204511, 1763708663, 118204511, 34359738369, ?2, 420, 0, 0, 1, 40, 1, 0, 0)");
     sqlite3_stmt *accept = prepare(
         "INSERT INTO jobs (id, rule, path, event, event_json, state, attempt, is_interrupted, position, created, due)"

@@ -23,9 +23,9 @@ package final class JournalReader: Sendable {
         let path = JournalFile.resolve(path)
         self.path = path
         try Self.check(path)
-        let isResting = isTraceless && !isOwn && JournalLock.holder(of: path) == nil
+        let isUnused = isTraceless && !isOwn && JournalLock.holder(of: path) == nil
         database = try Self.convertingErrors(path) {
-            try isResting ? JournalFile.openReading(path) : Self.open(path, isOwn: isOwn)
+            try isUnused ? JournalFile.openReading(path) : Self.open(path, isOwn: isOwn)
         }
         try read { database in
             // A directory that isn't writable may contain tables that were not finished.

@@ -12,7 +12,7 @@ package enum JournalSchema {
             id INTEGER PRIMARY KEY,
             name TEXT NOT NULL UNIQUE,
             selection TEXT NOT NULL,
-            began INTEGER NOT NULL,
+            started INTEGER NOT NULL,
             is_complete INTEGER NOT NULL,
             reselected INTEGER
         ) STRICT;
@@ -40,7 +40,7 @@ package enum JournalSchema {
             delivered INTEGER,
             xattrs TEXT,
             trust INTEGER NOT NULL,
-            withheld INTEGER NOT NULL,
+            suppressed INTEGER NOT NULL,
             PRIMARY KEY (rule, path)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX ledger_by_identity ON ledger (inode, rule) WHERE inode IS NOT NULL;

@@ -18,7 +18,7 @@ struct LedgerTable {
 
     private static let columns = """
         type, size, mtime, mtime_ns, ctime, ctime_ns, btime, btime_ns, device, inode, mode, uid, gid, nlink, mount, \
-        run, digest, delivered, xattrs, trust, withheld
+        run, digest, delivered, xattrs, trust, suppressed
         """
     private static let pathColumn: Int32 = 21
 
@@ -72,7 +72,7 @@ struct LedgerTable {
         guard let trust = UInt8(exactly: row.integer(19)).flatMap(LedgerRow.Trust.init) else {
             throw UnreadableRow(table: "ledger")
         }
-        return LedgerRow(row.isNull(0) ? nil : try snapshot(row), trust, isWithheld: row.integer(20) != 0)
+        return LedgerRow(row.isNull(0) ? nil : try snapshot(row), trust, isSuppressed: row.integer(20) != 0)
     }
 
     private func snapshot(_ row: SQLStatement) throws -> Snapshot {
@@ -107,7 +107,7 @@ struct LedgerTable {
         try upsert.run {
             $0.bind(rule, path)
             if let handled = row.handled { $0.bind(handled, run: run) } else { for _ in 0..<19 { $0.bindNull() } }
-            $0.bind(Int64(row.trust.rawValue)).bind(row.isWithheld)
+            $0.bind(Int64(row.trust.rawValue)).bind(row.isSuppressed)
         }
     }
 }

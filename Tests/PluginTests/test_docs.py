@@ -375,7 +375,7 @@ class JournalTests(DocumentationTestCase):
             self.skipTest("sqlite3 is missing: apt install sqlite3")
         self.journal.executemany(
             "INSERT INTO ledger SELECT rule, CAST(? AS BLOB), type, size, mtime, mtime_ns, ctime, ctime_ns, btime,"
-            " btime_ns, device, inode, mode, uid, gid, nlink, mount, run, digest, delivered, xattrs, trust, withheld"
+            " btime_ns, device, inode, mode, uid, gid, nlink, mount, run, digest, delivered, xattrs, trust, suppressed"
             " FROM ledger WHERE path = CAST('/in/a' AS BLOB)", [(f"/in/more/{number}",) for number in range(5_000)])
         self.journal.commit()
         self.journal.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -117,7 +117,7 @@ struct DiskStoreReaderTests {
                 TestFile.write(path, file)
                 TestFile.write(PathBytes("\(path)-wal"), Array(log[..<length]))
                 let store = try DiskStore(at: path, now: bench.wall)
-                _ = store.begin(StoreBench.rules, isWatching: true, at: bench.wall)
+                _ = store.register(StoreBench.rules, isWatching: true, at: bench.wall)
                 let location = try #require(states.firstIndex(of: state(store)), "cut at \(length)")
                 #expect(location >= reached)
                 reached = location

@@ -18,16 +18,16 @@ struct DiskStoreRulesTests {
 
     /// Begins rules in a new run, which starts a minute later.
     @discardableResult
-    private func begin(_ rules: RuleRecord..., isWatching: Bool = true) throws -> [StoredRule] {
+    private func register(_ rules: RuleRecord..., isWatching: Bool = true) throws -> [StoredRule] {
         bench.kill()
         bench.wait(.seconds(60))
-        return try bench.open().begin(rules, isWatching: isWatching, at: bench.wall)
+        return try bench.open().register(rules, isWatching: isWatching, at: bench.wall)
     }
 
     private func starts(_ rules: RuleRecord..., isWatching: Bool = true) throws -> [RuleStart] {
         bench.kill()
         bench.wait(.seconds(60))
-        return try bench.open().begin(rules, isWatching: isWatching, at: bench.wall).map(\.start)
+        return try bench.open().register(rules, isWatching: isWatching, at: bench.wall).map(\.start)
     }
 
     // MARK: Rules
@@ -36,9 +36,9 @@ struct DiskStoreRulesTests {
         #expect(try starts(rule("a")) == [.fresh])
         // Nothing has been committed.
         #expect(try starts(rule("a")) == [.fresh])
-        let began = bench.wall
+        let started = bench.wall
         try bench.commit { _ in }
-        #expect(try starts(rule("b"), rule("a")) == [.fresh, .unfinished(since: began)])
+        #expect(try starts(rule("b"), rule("a")) == [.fresh, .unfinished(since: started)])
         try bench.commit { $0.hasStarted = true }
         let last = bench.wall
         #expect(try starts(rule("a"), rule("b", "other")) == [.resumed, .reselected(since: last, from: "*")])
@@ -51,7 +51,7 @@ struct DiskStoreRulesTests {
     }
 
     @Test func `a rule that matches other paths is reselected until all files are compared`() throws {
-        try begin(rule("a", "x"))
+        try register(rule("a", "x"))
         try bench.commit { $0.hasStarted = true }
         let last = bench.wall
         for selection in ["y", "z"] {
@@ -69,15 +69,15 @@ struct DiskStoreRulesTests {
 
     @Test func `a run that does not watch changes neither a rule's start nor the last commit's time`() throws {
         func apply(_ rule: RuleRecord) throws {
-            try begin(rule, isWatching: false)
+            try register(rule, isWatching: false)
             try bench.commit { $0.rows[RuleID(1)] = [PathBytes("/in/\(bench.wall.seconds)"): LedgerRow(.sample())] }
         }
         try apply(rule("a"))
         #expect(try starts(rule("a")) == [.fresh])
-        let began = bench.wall
+        let started = bench.wall
         try bench.commit { _ in }
         try apply(rule("a"))
-        #expect(try starts(rule("a")) == [.unfinished(since: began)])
+        #expect(try starts(rule("a")) == [.unfinished(since: started)])
         try bench.commit { $0.hasStarted = true }
         let last = bench.wall
         try apply(rule("a", "other"))
@@ -88,7 +88,7 @@ struct DiskStoreRulesTests {
     }
 
     @Test func `two rules that become one keep the ledger of the new name and the jobs of both`() throws {
-        let ids = try begin(rule("old"), rule("new")).map(\.id)
+        let ids = try register(rule("old"), rule("new")).map(\.id)
         try bench.commit(.leased(1, rule: "old"), .leased(2, rule: "new"))
         try bench.commit {
             for (index, id) in ids.enumerated() {
@@ -98,7 +98,7 @@ struct DiskStoreRulesTests {
         }
         // The name of a loaded rule is not a former name.
         #expect(try starts(rule("old"), rule("new", formerly: "old")) == [.resumed, .resumed])
-        let started = try begin(rule("new", formerly: "old"))
+        let started = try register(rule("new", formerly: "old"))
         #expect(started.map(\.id) == [ids[1]] && started.map(\.start) == [.resumed])
         for _ in 0..<2 {
             #expect(try bench.store.row(of: ids[1], at: "/in/a") == LedgerRow(.sample(size: 1)))
@@ -111,14 +111,14 @@ struct DiskStoreRulesTests {
 
     @Test(arguments: [true, false])
     func `a renamed rule has its ledger and its jobs, before and after a commit`(isCommitted: Bool) throws {
-        let old = try begin(rule("old"), rule("b")).map(\.id)
+        let old = try register(rule("old"), rule("b")).map(\.id)
         try bench.commit(.leased(1, rule: "old"), .leased(2, rule: "b"), .leased(3, rule: "old"))
         try bench.end(.leased(4, rule: "old"), .failed, Outcome(.failed, "no", code: "ready"), isNew: true)
         try bench.commit {
             $0.rows[old[0]] = ["/in/a": LedgerRow(.sample())]
             $0.hasStarted = true
         }
-        let new = try begin(rule("b"), rule("new", formerly: "older", "old"))
+        let new = try register(rule("b"), rule("new", formerly: "older", "old"))
         #expect(new.map(\.id) == [old[1], old[0]] && new.map(\.start) == [.resumed, .resumed])
         if isCommitted {
             try bench.commit { _ in }
@@ -138,21 +138,21 @@ struct DiskStoreRulesTests {
     }
 
     @Test func `a job committed with the renaming of its rule belongs to the new rule`() throws {
-        try begin(rule("old"))
+        try register(rule("old"))
         try bench.commit { $0.hasStarted = true }
-        _ = try bench.store.begin([rule("new", formerly: "old")], isWatching: true, at: bench.wall)
+        _ = try bench.store.register([rule("new", formerly: "old")], isWatching: true, at: bench.wall)
         try bench.commit(.leased(1, rule: "old"), .leased(2, rule: "new"))
         #expect(try bench.rows("SELECT rule FROM jobs ORDER BY id") == ["new", "new"])
     }
 
     @Test func `names swapped before a commit lead to the right jobs`() throws {
-        let ids = try begin(rule("a"), rule("b")).map(\.id)
+        let ids = try register(rule("a"), rule("b")).map(\.id)
         try bench.commit(.leased(1, rule: "a"), .leased(2, rule: "b"))
         bench.kill()
         let store = try bench.open()
-        _ = store.begin([rule("c", formerly: "a"), rule("b")], isWatching: true, at: bench.wall)
-        _ = store.begin([rule("c"), rule("a", formerly: "b")], isWatching: true, at: bench.wall)
-        _ = store.begin([rule("b", formerly: "c"), rule("a")], isWatching: true, at: bench.wall)
+        _ = store.register([rule("c", formerly: "a"), rule("b")], isWatching: true, at: bench.wall)
+        _ = store.register([rule("c"), rule("a", formerly: "b")], isWatching: true, at: bench.wall)
+        _ = store.register([rule("b", formerly: "c"), rule("a")], isWatching: true, at: bench.wall)
         for _ in 0..<2 {
             #expect(try bench.unfinished(ids[0]).map { "\($0.number) \($0.job.rule)" } == ["1 b"])
             #expect(try bench.unfinished(ids[1]).map { "\($0.number) \($0.job.rule)" } == ["2 a"])
@@ -162,12 +162,12 @@ struct DiskStoreRulesTests {
     }
 
     @Test func `the unfinished jobs of rules that are not loaded are counted`() throws {
-        try begin(rule("a"), rule("b"))
+        try register(rule("a"), rule("b"))
         try bench.commit(.leased(1, rule: "a"), .leased(2, rule: "a"), .leased(3, rule: "b"))
         try bench.end(.leased(4, rule: "a"), .failed, Outcome(.failed), isNew: true)
-        try begin(rule("b"))
+        try register(rule("b"))
         #expect(try bench.store.stored.unloaded == ["a": 2])
-        try begin(rule("c", formerly: "a"))
+        try register(rule("c", formerly: "a"))
         #expect(try bench.store.stored.unloaded == ["b": 1])
     }
 
@@ -281,7 +281,7 @@ struct DiskStoreRulesTests {
         if !isLoaded {
             // The run that recognizes the device does not read the jobs.
             bench.kill()
-            _ = try bench.open().begin([rule("t")], isWatching: true, at: bench.wall)
+            _ = try bench.open().register([rule("t")], isWatching: true, at: bench.wall)
         }
         for _ in 0..<2 {
             try bench.commit { _ in }

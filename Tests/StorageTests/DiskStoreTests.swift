@@ -22,9 +22,9 @@ struct DiskStoreTests {
         var generator = SeededGenerator(seed: seed)
         var rows: [PathBytes: LedgerRow] = ["/none": LedgerRow(nil, .uncertain)]
         for trust in [LedgerRow.Trust.certain, .uncertain, .failed] {
-            for isWithheld in [true, false] {
+            for isSuppressed in [true, false] {
                 let event = FileEvent.full(&generator)
-                rows[event.path] = LedgerRow(event.snapshot, trust, isWithheld: isWithheld)
+                rows[event.path] = LedgerRow(event.snapshot, trust, isSuppressed: isSuppressed)
             }
         }
         try bench.commit { $0.rows[rule] = rows }
@@ -66,7 +66,7 @@ struct DiskStoreTests {
     @Test func `changes of a rule that is deleted in the same commit are ignored`() throws {
         try bench.commit { $0.rows[RuleID(2)] = ["/in/a": LedgerRow(.sample())] }
         let rules = [RuleRecord(name: "r", formerly: ["s"], selection: "*")]
-        _ = try bench.store.begin(rules, isWatching: true, at: bench.wall)
+        _ = try bench.store.register(rules, isWatching: true, at: bench.wall)
         try bench.commit {
             $0.rows[RuleID(2)] = ["/in/b": LedgerRow(.sample())]
             $0.due[RuleID(2)] = ["/in/b": .stored(nil)]
@@ -216,7 +216,7 @@ struct DiskStoreTests {
 
     @Test func `changes to files are found with the results of their undo`() throws {
         var outcome = Outcome(.succeeded)
-        outcome.changes = ["/out", "/out/a"].map { FileChange(.madeDirectory($0), left: .blank) }
+        outcome.changes = ["/out", "/out/a"].map { FileChange(.madeDirectory($0), left: .empty) }
         try bench.end(.leased(1), .succeeded, outcome, isNew: true)
         let started = bench.wall
         bench.kill()
@@ -257,14 +257,14 @@ struct DiskStoreTests {
         try bench.commit { $0.rows[rule] = ["/in/a": LedgerRow(.sample())] }
         let clock: @Sendable () -> ContinuousClock.Instant = { [now = bench.now] in now }
         let copy = try DiskStore(inMemory: bench.path, now: bench.wall, clock: clock)
-        _ = copy.begin(StoreBench.rules, isWatching: true, at: bench.wall)
+        _ = copy.register(StoreBench.rules, isWatching: true, at: bench.wall)
         #expect(copy.unfinishedJobs(of: rule, at: bench.clocks).map(\.number) == [1])
         var changes = TurnChanges()
         changes.jobs[JobID("2")] = JobChange(.unfinished(.leased(2)), isNew: true)
         #expect(copy.commit(changes, at: bench.clocks) == nil)
         #expect(copy.openJobs().map(\.id.description) == ["1", "2"])
         let next = try DiskStore(afterKillOf: copy, now: bench.wall, clock: clock)
-        _ = next.begin(StoreBench.rules, isWatching: true, at: bench.wall)
+        _ = next.register(StoreBench.rules, isWatching: true, at: bench.wall)
         #expect(next.interrupted == 2)
         #expect(next.unfinishedJobs(of: rule, at: bench.clocks).map(\.number) == [1, 2])
         #expect(next.row(of: rule, at: "/in/a") == LedgerRow(.sample()))

@@ -20,7 +20,7 @@ struct JournalCopyTests {
 
     private static func copy(_ bench: StoreBench) throws -> DiskStore {
         let store = try DiskStore(inMemory: bench.path, now: bench.wall, clock: { [now = bench.now] in now })
-        _ = store.begin(StoreBench.rules, isWatching: true, at: bench.wall)
+        _ = store.register(StoreBench.rules, isWatching: true, at: bench.wall)
         return store
     }
 

@@ -272,7 +272,7 @@ struct JournalOpeningTests {
         _ = filler.withCString { unlink($0) }
         do {
             let store = try DiskStore(at: path, now: .early)
-            _ = store.begin(StoreBench.rules, isWatching: true, at: .early)
+            _ = store.register(StoreBench.rules, isWatching: true, at: .early)
             #expect(store.close(at: .early) == nil)
         }
         fill()

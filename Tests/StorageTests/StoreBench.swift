@@ -42,7 +42,7 @@ final class StoreBench: Sendable {
         get throws {
             if let store = opened.withLock({ $0 }) { return store }
             let store = try open()
-            _ = store.begin(Self.rules, isWatching: true, at: wall)
+            _ = store.register(Self.rules, isWatching: true, at: wall)
             return store
         }
     }

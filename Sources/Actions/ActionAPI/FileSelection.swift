@@ -15,7 +15,7 @@ package struct FileSelection: Sendable, Hashable {
     }
 
     /// The result of a listing.
-    package enum Ending {
+    package enum ListingResult {
         /// The files found, and the directories that could not be listed, with the errno.
         ///
         /// A root that does not exist is one of these directories.
@@ -26,7 +26,7 @@ package struct FileSelection: Sendable, Hashable {
     }
 
     /// Returns the root through which the path matches; nil if it does not match.
-    package func root(taking path: PathBytes) -> PathBytes? { filter.root(taking: path.bytes).map { PathBytes($0) } }
+    package func root(matching path: PathBytes) -> PathBytes? { filter.root(matching: path.bytes).map { PathBytes($0) } }
 
     /// Lists the existing files in no particular order; links to a root are followed, those below it are not.
     ///
@@ -34,7 +34,7 @@ package struct FileSelection: Sendable, Hashable {
     ///
     /// - Parameter isStopped: Called for each directory, and for each file for which a condition is evaluated.
     /// - Returns: The files found, with the root through which each one matches.
-    package func list(isStopped: () -> Bool) -> Ending {
+    package func list(isStopped: () -> Bool) -> ListingResult {
         var found: [(path: PathBytes, root: PathBytes, snapshot: Snapshot)] = []
         var unseen: [(PathBytes, Int32)] = []
         var hasRoot = false
@@ -56,7 +56,7 @@ package struct FileSelection: Sendable, Hashable {
                 }
                 for name in names {
                     let path = current.appending(name.bytes)
-                    let holder = self.root(taking: path)
+                    let holder = self.root(matching: path)
                     let reaches = filter.reaches(below: path.bytes)
                     guard holder != nil || reaches, case .present(let snapshot) = files.inspect(at: path) else {
                         continue

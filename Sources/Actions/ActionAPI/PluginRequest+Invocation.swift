@@ -119,7 +119,7 @@ extension Outcome {
     /// The outcome, as the requests of the following steps contain it.
     fileprivate var response: PluginResponse {
         PluginResponse(
-            ending, message: message.isEmpty ? nil : message, code: code,
+            result, message: message.isEmpty ? nil : message, code: code,
             retryAfter: retryAfter.map { $0 / .seconds(1) },
             outputs: outputs.isEmpty ? nil : outputs.map { PluginPath(bytes: $0.bytes) },
             values: values.isEmpty ? nil : values)

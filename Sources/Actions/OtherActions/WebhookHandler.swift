@@ -222,8 +222,8 @@ private struct WebhookProblem: Error {
 extension HTTPCall.Location: CustomStringConvertible {
     /// `https://host`, with the port if it is not the default of the scheme.
     var description: String {
-        let isUsual = port.isEmpty || scheme == "https" && port == "443" || scheme == "http" && port == "80"
-        return String(cleaning: "\(scheme)://\(host)\(isUsual ? "" : ":\(port)")".utf8)
+        let isDefaultPort = port.isEmpty || scheme == "https" && port == "443" || scheme == "http" && port == "80"
+        return String(cleaning: "\(scheme)://\(host)\(isDefaultPort ? "" : ":\(port)")".utf8)
     }
 }
 

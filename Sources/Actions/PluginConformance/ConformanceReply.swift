@@ -34,7 +34,7 @@ struct ConformanceReply {
     var outcome: PluginResponse.Outcome {
         let table = OutcomeTable(
             program: "the plugin", isIdempotent: true, answers: true, directory: "/", timeout: .seconds(60))
-        return table.outcomes(of: ended, count: 1).outcomes.first?.ending ?? .failed
+        return table.outcomes(of: ended, count: 1).outcomes.first?.result ?? .failed
     }
 
     var outputs: [PathBytes] { (response?.outputs ?? []).map { PathBytes($0.bytes) } }

@@ -76,7 +76,7 @@ extension OutcomeTable {
             let (answers, notices) = ended(.exited(status: 0), line)
             let instead = ended(cause.termination).outcomes
             let outcomes = zip(answers, instead).map { answer, instead in
-                answer.ending == .succeeded || answer.ending == .skipped ? answer : instead
+                answer.result == .succeeded || answer.result == .skipped ? answer : instead
             }
             return (outcomes, notices)
         case .ended(let cause): return ended(cause.termination)

@@ -157,7 +157,7 @@ package struct PluginHost: Sendable {
     /// - Returns: One outcome for each, in order.
     private func explained(_ outcomes: [Outcome], _ program: Call, mayPass: Bool) -> [Outcome] {
         outcomes.map { outcome in
-            guard outcome.ending == .failed, outcome.code == Outcome.cannotStartCode, outcome.process?.status == nil
+            guard outcome.result == .failed, outcome.code == Outcome.cannotStartCode, outcome.process?.status == nil
             else { return outcome }
             if let missing = absence(of: program) { return missing }
             guard mayPass, program.wasThere else { return outcome }

@@ -41,14 +41,14 @@ package struct JSONCoder {
 
     // Separate from writing, which would otherwise look up the metadata of optional values each time.
     @inline(never) private mutating func read<Value: JSONForm>(_ name: String, _ value: inout Value) {
-        if let read = members?[name].flatMap({ Value(value: $0) }) { value = read } else { note(name) }
+        if let read = members?[name].flatMap({ Value(value: $0) }) { value = read } else { record(name) }
     }
 
     @inline(never) private mutating func readIfPresent<Value: JSONForm>(_ name: String, _ value: inout Value?) {
         guard let member = members?[name] else { return }
         if case .null = member { return }
         value = Value(value: member)
-        if value == nil { note(name) }
+        if value == nil { record(name) }
     }
 
     /// Writes or reads a member that is null when it is nil.
@@ -76,7 +76,7 @@ package struct JSONCoder {
         if members?[name] != nil || !elements.isEmpty { member(name, &elements) }
     }
 
-    private mutating func note(_ name: String) { if misfit == nil { misfit = name } }
+    private mutating func record(_ name: String) { if misfit == nil { misfit = name } }
 
     // MARK: Structure
 
@@ -219,7 +219,7 @@ package protocol JSONForm {
 /// A JSON object that is written and read by one list of its members.
 package protocol JSONRecord: JSONForm {
     /// An empty value, whose members are replaced by those that are read.
-    static var blank: Self { get }
+    static var empty: Self { get }
 
     /// Passes each member to the coder, in the order in which they are written.
     mutating func code(with json: inout JSONCoder)
@@ -237,7 +237,7 @@ extension JSONRecord {
     package init(reading value: JSONValue) throws(JSONError) {
         guard let members = value.object else { throw .noObject }
         var json = JSONCoder(reading: members)
-        self = .blank
+        self = .empty
         code(with: &json)
         if let name = json.misfit { throw .misfit(name) }
     }

@@ -61,12 +61,12 @@ package struct DirectoryRemoval {
     ) -> Int32 {
         let path = directory.path(of: name)
         let opened = name.withCString { cal_open_unmounted(directory.descriptor, $0) }
-        guard opened >= 0 else { return note(opened == -EXDEV ? EBUSY : directory.unlink(name), path) }
+        guard opened >= 0 else { return record(opened == -EXDEV ? EBUSY : directory.unlink(name), path) }
         let inner = DirectoryHandle(opened, path)
         if let root, level > Self.mostLevels {
             let failure = directory.rename(name, to: root, TemporaryName.staged("deep"), CAL_RENAME_NEW)
             if failure == 0 { hasMoved = true }
-            return note(failure, path)
+            return record(failure, path)
         }
         if let root {
             empty(inner, root, level: level + 1)
@@ -77,31 +77,31 @@ package struct DirectoryRemoval {
             } while hasMoved && goesOn
         }
         guard goesOn else { return error }
-        return note(name.withCString { unlinkat(directory.descriptor, $0, AT_REMOVEDIR) } == 0 ? 0 : errno, path)
+        return record(name.withCString { unlinkat(directory.descriptor, $0, AT_REMOVEDIR) } == 0 ? 0 : errno, path)
     }
 
     private mutating func empty(_ directory: DirectoryHandle, _ root: DirectoryHandle, level: Int) {
         if isOwn { _ = cal_change_mode(directory.descriptor, 0o700) }
         guard let names = try? KernelFileSystem().names(in: directory.descriptor) else {
-            _ = note(EACCES, directory.path)
+            _ = record(EACCES, directory.path)
             return
         }
         for name in names where goesOn {
             if isStopped() {
-                _ = note(EINTR, directory.path)
+                _ = record(EINTR, directory.path)
                 return
             }
             let failure = directory.unlink(name)
             if failure == EISDIR || failure == EPERM {
                 _ = removeDirectory(name, in: directory, root, level: level)
             } else {
-                _ = note(failure, directory.path(of: name))
+                _ = record(failure, directory.path(of: name))
             }
         }
     }
 
     /// Records an entry that could not be removed, and ignores one that was.
-    private mutating func note(_ failure: Int32, _ path: PathBytes) -> Int32 {
+    private mutating func record(_ failure: Int32, _ path: PathBytes) -> Int32 {
         guard failure != 0, failure != ENOENT else { return failure }
         if error == 0 { error = failure }
         if failure == EBUSY, mount == nil { mount = path }

@@ -117,7 +117,7 @@ extension RuleChecks {
         let words = PathWords(of: [kind], for: filter.globs)
         return filter.globs.contains { glob in
             glob.samples(words).contains { path in
-                kind.matches(PathBytes(path).lastComponent) && filter.glob(taking: path) != nil
+                kind.matches(PathBytes(path).lastComponent) && filter.glob(matching: path) != nil
             }
         }
     }

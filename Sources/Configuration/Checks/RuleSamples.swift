@@ -18,10 +18,10 @@ extension Rule {
     func glob(matching path: [UInt8]) -> Glob? {
         let name = PathBytes(path).lastComponent
         guard (condition?.certainNames ?? []).allSatisfy({ $0.contains { $0.matches(name) } }) else { return nil }
-        return filter.glob(taking: path)
+        return filter.glob(matching: path)
     }
 
-    /// The endings of the paths that the rule matches, in lower case; an empty ending for any.
+    /// The suffixes of the paths that the rule matches, in lower case; an empty string for any.
     var endings: [[UInt8]] { filter.isTree ? [[]] : globs.flatMap(\.endings) }
 
     /// Returns the glob by which the rule matches a parent directory of the path.
@@ -43,7 +43,7 @@ extension Condition {
 }
 
 extension [[UInt8]] {
-    /// Whether a string can have an ending from both lists.
+    /// Whether a string can have a suffix from both lists.
     func canMeet(_ others: [[UInt8]]) -> Bool {
         contains { one in
             others.contains { other in

@@ -27,10 +27,10 @@ package struct FirstRule {
     }
 
     private static func events(for work: Work) -> [String] {
-        let usual: EventMask = [.created, .modified]
-        guard case .use(_, let handler) = work else { return EventSpelling.words(of: usual) }
-        let taken = usual.intersection(handler.covered ?? usual).union(handler.neededEvents)
-        return EventSpelling.words(of: taken.isEmpty ? handler.events ?? usual : taken)
+        let defaults: EventMask = [.created, .modified]
+        guard case .use(_, let handler) = work else { return EventSpelling.words(of: defaults) }
+        let covered = defaults.intersection(handler.covered ?? defaults).union(handler.neededEvents)
+        return EventSpelling.words(of: covered.isEmpty ? handler.events ?? defaults : covered)
     }
 
     /// Returns a rule name for this directory.

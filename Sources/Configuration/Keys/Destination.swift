@@ -36,7 +36,7 @@ struct Destination {
     /// The words replace values that are known only at run time.
     func paths(for input: [UInt8], of rule: Rule, _ words: PathWords, limit: Int = 1_000) -> [[UInt8]] {
         let input = PathBytes(input)
-        let values = PlaceholderValues(name: input, root: rule.root(taking: input), rule: rule.name)
+        let values = PlaceholderValues(name: input, root: rule.root(matching: input), rule: rule.name)
         // A hidden name or an empty value is also possible.
         let texts = words.words + [Array(".x".utf8), []]
         var lists: [[[UInt8]]] = []

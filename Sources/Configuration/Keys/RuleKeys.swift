@@ -127,11 +127,11 @@ extension RuleDecoder {
             into: \.rule.existing),
         Key("missing", "What to do if the root does not exist.", .choice(MissingRoot.self), into: \.rule.missing),
         Key(
-            "same_content", "Whether to report a rewrite with the same content.", .choice(Rule.Telling.self),
+            "same_content", "Whether to report a rewrite with the same content.", .choice(Rule.Reporting.self),
             into: \.rule.sameContent),
         Key(
             "own_writes", "Whether to report changes that the rule's own action makes to its file.",
-            .choice(Rule.Telling.self), into: \.rule.ownWrites),
+            .choice(Rule.Reporting.self), into: \.rule.ownWrites),
         Key(
             "tail", "Deliver the text that is appended to a file.",
             .switched(

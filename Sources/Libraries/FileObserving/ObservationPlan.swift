@@ -86,7 +86,7 @@ struct ObservationPlan: Sendable {
     }
 
     /// The root by which a path is observed; nil when it is not.
-    func root(of path: PathBytes) -> PathBytes? { filter.root(taking: path.bytes).map { PathBytes($0) } }
+    func root(of path: PathBytes) -> PathBytes? { filter.root(matching: path.bytes).map { PathBytes($0) } }
 
     /// The scope for the watcher.
     var scope: WatchScope {
@@ -96,8 +96,8 @@ struct ObservationPlan: Sendable {
             isRaw: !options.events.isDisjoint(with: .raw),
             hintsFoundDirectories: options.types.contains(.directory),
             reaches: { [filter] in filter.reaches(below: $0.bytes) },
-            takes: { [filter] in filter.root(taking: $0.bytes) != nil || !filter.trees(holding: $0.bytes).isEmpty },
-            mayTake: { [filter] in filter.mayTake(in: $0.bytes) })
+            takes: { [filter] in filter.root(matching: $0.bytes) != nil || !filter.trees(holding: $0.bytes).isEmpty },
+            canMatch: { [filter] in filter.canMatch(in: $0.bytes) })
         scope.rest = options.rest
         return scope
     }

@@ -233,9 +233,9 @@ extension PluginRequest {
 }
 
 extension PluginRequest: JSONRecord {
-    package static var blank: PluginRequest {
+    package static var empty: PluginRequest {
         PluginRequest(
-            id: "", attempt: 0, maxAttempts: 0, deadline: "", rule: .blank, with: .null, scratch: "", events: [])
+            id: "", attempt: 0, maxAttempts: 0, deadline: "", rule: .empty, with: .null, scratch: "", events: [])
     }
 
     package mutating func code(with json: inout JSONCoder) {
@@ -257,7 +257,7 @@ extension PluginRequest: JSONRecord {
 }
 
 extension RuleReference: JSONRecord {
-    package static var blank: RuleReference { RuleReference(name: "", file: "", line: 0) }
+    package static var empty: RuleReference { RuleReference(name: "", file: "", line: 0) }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("file", &file)
@@ -267,7 +267,7 @@ extension RuleReference: JSONRecord {
 }
 
 extension PreviousAttempt: JSONRecord {
-    package static var blank: PreviousAttempt { PreviousAttempt(attempt: 0, outcome: "", message: nil) }
+    package static var empty: PreviousAttempt { PreviousAttempt(attempt: 0, outcome: "", message: nil) }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("attempt", &attempt)
@@ -279,7 +279,7 @@ extension PreviousAttempt: JSONRecord {
 }
 
 extension PluginEvent: JSONRecord {
-    package static var blank: PluginEvent {
+    package static var empty: PluginEvent {
         PluginEvent(
             event: "", path: "", relative: "", root: "", origin: "", type: "", size: 0, mtime: "", btime: nil, mode: "",
             uid: 0, gid: 0, nlink: 0, id: "", time: "")
@@ -320,7 +320,7 @@ extension PluginEvent: JSONRecord {
 }
 
 extension PluginMetadata: JSONRecord {
-    package static var blank: PluginMetadata {
+    package static var empty: PluginMetadata {
         PluginMetadata(size: 0, mtime: "", mode: "", uid: 0, gid: 0, nlink: 0, id: "")
     }
 
@@ -337,7 +337,7 @@ extension PluginMetadata: JSONRecord {
 }
 
 extension PluginTail: JSONRecord {
-    package static var blank: PluginTail { PluginTail(offset: 0, text: nil, base64: nil, reset: false, remaining: 0) }
+    package static var empty: PluginTail { PluginTail(offset: 0, text: nil, base64: nil, reset: false, remaining: 0) }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("base64", &base64)

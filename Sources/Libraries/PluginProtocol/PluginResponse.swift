@@ -41,7 +41,7 @@ public struct PluginResponse: Sendable, Hashable {
 extension PluginResponse.Outcome: JSONForm {}
 
 extension PluginResponse: JSONRecord {
-    package static var blank: PluginResponse { PluginResponse(.failed) }
+    package static var empty: PluginResponse { PluginResponse(.failed) }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("code", &code)

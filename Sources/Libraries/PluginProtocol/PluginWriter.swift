@@ -21,7 +21,7 @@ public struct PluginWriter: Sendable, Hashable {
 }
 
 extension PluginWriter: JSONRecord {
-    package static var blank: PluginWriter { PluginWriter(pid: 0, comm: nil, exe: nil, uid: nil) }
+    package static var empty: PluginWriter { PluginWriter(pid: 0, comm: nil, exe: nil, uid: nil) }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member(nullable: "comm", &comm)

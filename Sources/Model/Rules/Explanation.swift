@@ -1,8 +1,6 @@
 package import FileEvents
 package import Globbing
-import Settling
 package import System
-import Watching
 
 /// An explanation of what a rule does with one path, and why: `alight explain`.
 ///
@@ -45,7 +43,7 @@ package struct Explanation: Sendable {
     }
 
     /// A reason that would delay an action now.
-    package enum Hold: String, Sendable, Hashable {
+    package enum WaitReason: String, Sendable, Hashable {
         /// A process has the file open for writing.
         case writer
         /// A process holds a write lock on the file.
@@ -57,8 +55,8 @@ package struct Explanation: Sendable {
     }
 
     package enum Verdict: Sendable, Hashable {
-        case taken(Location)
-        case left(Reason)
+        case matched(Location)
+        case unmatched(Reason)
     }
 
     package var rule: Rule
@@ -68,14 +66,14 @@ package struct Explanation: Sendable {
     package var verdict: Verdict
     /// The reason why the root is polled; nil if the kernel reports changes, or if no root contains the path.
     package var polling: PollingReason?
-    package var holds: [Hold] = []
+    package var holds: [WaitReason] = []
     /// The reason why the rule's conditions cannot be evaluated; nil if they can.
     package var unknownCondition: String?
     /// The values that make the rule's conditions hold, each with the expected value.
     package var findings: [String] = []
 
     /// Whether the rule matches the path.
-    package var isTaken: Bool { if case .taken = verdict { true } else { false } }
+    package var isMatch: Bool { if case .matched = verdict { true } else { false } }
 }
 
 extension Explanation {
@@ -119,12 +117,12 @@ extension Explanation {
         (self.rule, self.path) = (rule, path)
         if case .present(let snapshot) = inspection.path { type = snapshot.type }
         let unit =
-            rule.root(taking: path) == nil ? rule.filter.trees(holding: path.bytes).first.map { PathBytes($0) } : nil
-        guard let root = rule.root(taking: unit ?? path) else {
+            rule.root(matching: path) == nil ? rule.filter.trees(holding: path.bytes).first.map { PathBytes($0) } : nil
+        guard let root = rule.root(matching: unit ?? path) else {
             guard let refusal = rule.filter.refusal(of: path.bytes) else {
                 preconditionFailure("a rule has a glob, and what it leaves has a reason")
             }
-            verdict = .left(.name(refusal))
+            verdict = .unmatched(.name(refusal))
             let root = PathBytes(refusal.glob.root)
             if path.isInside(root) {
                 polling = Self.polling([rule], Self.directories(from: root, to: path), inspection.polling)
@@ -134,17 +132,17 @@ extension Explanation {
         polling = Self.polling([rule], Self.directories(from: root, to: path), inspection.polling)
         let location = Location(root: root, relative: PathBytes(path.relative(to: root) ?? []), unit: unit)
         if let reason = Self.obstacle(rule, path, location, inspection) ?? (isEnabled ? nil : .disabled) {
-            verdict = .left(reason)
+            verdict = .unmatched(reason)
             return
         }
         let (answer, findings) = Self.conditions(rule, path, location, inspection)
         if case .fails(let reason) = answer {
-            verdict = .left(.condition(reason))
+            verdict = .unmatched(.condition(reason))
             return
         }
         if case .unknown(let reason) = answer { unknownCondition = reason }
         self.findings = findings
-        verdict = .taken(location)
+        verdict = .matched(location)
         holds = Self.holds(rule, inspection, isPolled: polling != nil)
     }
 
@@ -193,9 +191,9 @@ extension Explanation {
         return rules.contains { $0.backend == .auto } ? directories.lazy.compactMap(reason).first : nil
     }
 
-    private static func holds(_ rule: Rule, _ inspection: Inspection, isPolled: Bool) -> [Hold] {
+    private static func holds(_ rule: Rule, _ inspection: Inspection, isPolled: Bool) -> [WaitReason] {
         guard case .present(let snapshot) = inspection.path, snapshot.type == .file else { return [] }
-        var holds: [Hold] = []
+        var holds: [WaitReason] = []
         let waits = rule.settle.waitsForHolder(of: snapshot, at: inspection.now)
         if rule.settle.writers == .wait, inspection.writers != .free {
             if inspection.writers == .held, waits {

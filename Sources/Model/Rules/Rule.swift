@@ -1,7 +1,6 @@
 package import FileEvents
 package import Globbing
 package import System
-import Watching
 
 /// A rule: one validated entry of a rules file, which runs actions for matching files.
 package struct Rule: Sendable {
@@ -11,7 +10,7 @@ package struct Rule: Sendable {
     }
 
     /// Whether a possible event is reported.
-    package enum Telling: String, Sendable, Hashable, CaseIterable {
+    package enum Reporting: String, Sendable, Hashable, CaseIterable {
         case report, ignore
     }
 
@@ -52,9 +51,9 @@ package struct Rule: Sendable {
     package var existing: Existing = .ignore
     package var missing: MissingRoot = .wait
     /// The handling of a rewrite with the same bytes.
-    package var sameContent: Telling = .report
+    package var sameContent: Reporting = .report
     /// The handling of changes that the rule's own actions make to their input file.
-    package var ownWrites: Telling = .ignore
+    package var ownWrites: Reporting = .ignore
     package var tail: Tail?
     package var batch: Batch?
     package var backend: Backend
@@ -116,7 +115,7 @@ package struct Rule: Sendable {
     package var roots: [PathBytes] { filter.roots.map { PathBytes($0) } }
 
     /// Returns the root of the first glob that matches the path by name; nil if no glob does.
-    package func root(taking path: PathBytes) -> PathBytes? { filter.root(taking: path.bytes).map { PathBytes($0) } }
+    package func root(matching path: PathBytes) -> PathBytes? { filter.root(matching: path.bytes).map { PathBytes($0) } }
 
     /// Whether the writer must be known.
     package var needsWriter: Bool { reportsWriter || condition?.asksForWriter ?? false }

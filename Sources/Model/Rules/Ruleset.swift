@@ -45,7 +45,7 @@ package struct Ruleset: Sendable {
     package func reaches(below directory: PathBytes) -> Bool { filters.reaches(below: directory.bytes) }
 
     /// Whether any rule could match a path directly in the directory, so that writes there must be reported.
-    package func mayTake(in directory: PathBytes) -> Bool { filters.mayTake(in: directory.bytes) }
+    package func canMatch(in directory: PathBytes) -> Bool { filters.canMatch(in: directory.bytes) }
 
     package func rule(named name: String) -> Rule? { indices[name].map { rules[$0] } }
 
@@ -91,7 +91,7 @@ extension Rule {
     func takes(_ event: FileEvent, reading read: ContentReader) -> Bool {
         // The contents of a directory that is a unit belong to that unit.
         if filter.isTree, !filter.trees(holding: event.path.bytes).isEmpty { return true }
-        guard let root = root(taking: event.path), types.contains(event.snapshot.type) else { return false }
+        guard let root = root(matching: event.path), types.contains(event.snapshot.type) else { return false }
         var event = event
         event.root = root
         // A rule without `moved` receives a move as a new name.

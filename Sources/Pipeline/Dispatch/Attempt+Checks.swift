@@ -42,7 +42,7 @@ extension Attempt {
     private func checkConditions(_ part: Part) -> Termination? {
         let job = part.job
         guard job.event.origin != .manual else { return nil }
-        guard job.event.kind.isLifecycle || rule.root(taking: job.event.path) != nil else {
+        guard job.event.kind.isLifecycle || rule.root(matching: job.event.path) != nil else {
             return .outcome(Outcome(.skipped, "the rule no longer matches this path", code: "path"))
         }
         guard job.event.kind != .deleted else { return nil }
@@ -71,7 +71,7 @@ extension Attempt {
         files.forget()
         let outcomes = perform(question, [invocation(part.job, now: now, timeout: rule.timeout)])
         guard var outcome = outcomes.first else { preconditionFailure("an action has an outcome for its event") }
-        if outcome.ending == .succeeded { return nil }
+        if outcome.result == .succeeded { return nil }
         if outcome.process?.status == 75 {
             return .waiting(Waiting(.command, "'ready' reports: \(outcome.message)"), pause: pause)
         }

@@ -73,7 +73,7 @@ struct Attempt: Sendable {
         }
 
         var hasSucceeded: Bool {
-            if case .outcome(let outcome) = termination { outcome.ending == .succeeded } else { false }
+            if case .outcome(let outcome) = termination { outcome.result == .succeeded } else { false }
         }
     }
 
@@ -131,7 +131,7 @@ struct Attempt: Sendable {
         }
         for (step, action) in actions.enumerated() {
             var due = parts.indices.filter { !parts[$0].isOver && parts[$0].job.finishedSteps.count == step }
-            due.removeAll { leavesOut(&parts[$0], action) }
+            due.removeAll { excludes(&parts[$0], action) }
             guard !due.isEmpty else { continue }
             if stop.isRaised {
                 for index in due { parts[index].end(.outcome(.interrupted("stopped between two steps"))) }
@@ -155,7 +155,7 @@ struct Attempt: Sendable {
 
     private func endStep(of part: inout Part, _ outcome: Outcome, _ action: Action, isLast: Bool) {
         part.changes += outcome.changes
-        guard outcome.ending == .succeeded else { return part.end(.outcome(outcome)) }
+        guard outcome.result == .succeeded else { return part.end(.outcome(outcome)) }
         part.termination = .outcome(outcome)
         // The job is never resumed after the last step.
         part.job.finishedSteps.append(FinishedStep(outcome, action: isLast ? "" : action.digest))
@@ -165,7 +165,7 @@ struct Attempt: Sendable {
 
     /// Ends the list of `on_failure` before an action that does not accept the event; `action` is checked when rules
     /// load.
-    private func leavesOut(_ part: inout Part, _ action: Action) -> Bool {
+    private func excludes(_ part: inout Part, _ action: Action) -> Bool {
         let event = part.job.event
         guard part.job.failure != nil, let mask = action.events, !mask.takes(event.kind, changed: event.changed) else {
             return false
@@ -224,7 +224,7 @@ struct Attempt: Sendable {
                 names.insert(seen.appending(output.lastComponent))
             }
         }
-        return names.filter { rule.root(taking: $0) != nil }
+        return names.filter { rule.root(matching: $0) != nil }
     }
 }
 
@@ -235,12 +235,12 @@ extension Attempt.Part {
     fileprivate mutating func finish(_ failure: FinalFailure, _ actions: [Action]) {
         guard case .outcome(let last) = termination, !last.isInterrupted else { return }
         var outcomes = failure.steps.map(\.outcome)
-        if last.ending != .succeeded { outcomes.append(last) }
+        if last.result != .succeeded { outcomes.append(last) }
         var whole = failure.attempt.outcome
         for (action, outcome) in zip(actions, outcomes) {
-            let isFailure = outcome.ending != .succeeded && outcome.ending != .skipped
+            let isFailure = outcome.result != .succeeded && outcome.result != .skipped
             let detail = outcome.message.isEmpty ? "" : ": \(outcome.message)"
-            whole.message += "; on_failure: '\(action.name)' \(isFailure ? "failed" : outcome.ending.rawValue)\(detail)"
+            whole.message += "; on_failure: '\(action.name)' \(isFailure ? "failed" : outcome.result.rawValue)\(detail)"
             whole.outputs += outcome.outputs
             whole.log += outcome.log
         }

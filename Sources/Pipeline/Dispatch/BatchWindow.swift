@@ -11,7 +11,7 @@ package struct BatchWindow {
     private var last: ContinuousClock.Instant?
     /// The collected paths, up to the size of a batch.
     private var paths: Set<PathBytes> = []
-    private var isRipe = false
+    private var isComplete = false
 
     package init(_ batch: Rule.Batch) { self.batch = batch }
 
@@ -22,9 +22,9 @@ package struct BatchWindow {
         if paths.count < batch.files { paths.insert(path) }
     }
 
-    /// The time at which the batch is ripe by itself; nil if the window is closed or the batch is already ripe.
+    /// The time at which the batch becomes complete; nil if the window is closed or the batch is already complete.
     package var deadline: ContinuousClock.Instant? {
-        guard !isRipe, let first, let last else { return nil }
+        guard !isComplete, let first, let last else { return nil }
         return min(last + batch.wait, first + batch.maximumWait)
     }
 
@@ -33,8 +33,8 @@ package struct BatchWindow {
     /// Once true, it stays true until ``close()``.
     package mutating func mayLease(at now: ContinuousClock.Instant) -> Bool {
         guard let deadline else { return true }
-        isRipe = deadline <= now || paths.count >= batch.files
-        return isRipe
+        isComplete = deadline <= now || paths.count >= batch.files
+        return isComplete
     }
 
     /// Records that all jobs that could be leased are leased.

@@ -42,20 +42,20 @@ package struct CircuitBreaker: Sendable {
     private var probe: PathBytes?
     private var probes = 0
     /// The time of the next probe; nil while all jobs may run.
-    package private(set) var rests: ContinuousClock.Instant?
+    package private(set) var nextProbe: ContinuousClock.Instant?
 
     package init() {}
 
-    package var isOpen: Bool { rests != nil }
+    package var isOpen: Bool { nextProbe != nil }
 
     /// Whether another attempt may start in addition to the running ones.
-    package func mayBegin(running: Int, at now: ContinuousClock.Instant) -> Bool {
-        guard let rests else { return true }
-        return running == 0 && rests <= now
+    package func canStart(running: Int, at now: ContinuousClock.Instant) -> Bool {
+        guard let nextProbe else { return true }
+        return running == 0 && nextProbe <= now
     }
 
     /// Records the start of an attempt, by its first file.
-    package mutating func begin(_ file: PathBytes) {
+    package mutating func start(_ file: PathBytes) {
         if isOpen { probe = file }
     }
 
@@ -81,7 +81,7 @@ package struct CircuitBreaker: Sendable {
         case .fails, .failsAgain, .cannotStart:
             guard !isOpen else {
                 // Attempts that started before it opened are not significant.
-                if wasProbe { rest(random, at: now) }
+                if wasProbe { backOff(random, at: now) }
                 return nil
             }
             if sign == .failsAgain { return nil }
@@ -89,14 +89,14 @@ package struct CircuitBreaker: Sendable {
             if sign == .cannotStart { unstarted.insert(file) } else { unstarted = [] }
             let cannotStart = unstarted.count >= Self.startLimit
             guard failed.count >= Self.limit || cannotStart else { return nil }
-            rest(random, at: now)
+            backOff(random, at: now)
             return .opened(failures: cannotStart ? unstarted.count : failed.count, cannotStart: cannotStart)
         }
     }
 
-    private mutating func rest(_ random: Double, at now: ContinuousClock.Instant) {
+    private mutating func backOff(_ random: Double, at now: ContinuousClock.Instant) {
         probes += 1
-        rests = now + Self.pauses.pause(after: min(probes, 32), random: random)
+        nextProbe = now + Self.pauses.pause(after: min(probes, 32), random: random)
     }
 }
 
@@ -109,7 +109,7 @@ extension CircuitBreaker {
         var message = ""
         for part in parts where part.hasStarted {
             guard case .outcome(let outcome) = part.termination, !outcome.isInterrupted else { continue }
-            switch outcome.ending {
+            switch outcome.result {
             case .succeeded, .skipped: return (.works, "")
             case .notReady: break
             case .retry, .failed:

@@ -100,7 +100,7 @@ extension Dispatcher {
     ) -> Bool {
         guard state.gates.loop.count(counted, at: now) else { return false }
         engine.report(
-            .braked(rule: state.rule.name, path: path, limit: state.gates.loop.limit, pause: LoopGuard.period))
+            .loopDetected(rule: state.rule.name, path: path, limit: state.gates.loop.limit, pause: LoopGuard.period))
         return true
     }
 

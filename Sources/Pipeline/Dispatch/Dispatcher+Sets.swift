@@ -97,7 +97,7 @@ extension Dispatcher {
             sets.recordCount(name, inputs[0].job.id)
             return inputs
         }
-        state.gates.loop.rest(inputs.map(\.job.event.path), at: now)
+        state.gates.loop.suspend(inputs.map(\.job.event.path), at: now)
         for input in inputs where !input.hasStartedBefore {
             jobs.endUnrun(input, state, .loop("set", LoopGuard.limit), &reconciler, at: now)
         }

@@ -66,7 +66,7 @@ struct Dispatcher: ~Copyable {
         after last: ContinuousClock.Instant, _ reconciler: borrowing Reconciler
     ) -> ContinuousClock.Instant? {
         let times = jobs.rules.active(reconciler).flatMap { state in
-            [state.batch?.deadline, state.breaker?.rests, state.frozen.nextDue]
+            [state.batch?.deadline, state.breaker?.nextProbe, state.frozen.nextDue]
         }
         return (times + [lanes.deadline]).compactMap(\.self).filter { $0 > last }.min()
     }
@@ -95,11 +95,11 @@ struct Dispatcher: ~Copyable {
         let time = GateTime(
             now: now, time: engine.host.clock.time(), clock: engine.options.clock, files: reconciler.openedFiles)
         sets.forgetListings()
-        lanes.beginFilling()
+        lanes.startFilling()
         startGivenUp(at: now)
         var names: [String: RuleState] = [:]
         for state in jobs.rules.active(reconciler) where hasWork(state, reconciler) { names[state.rule.name] = state }
-        for name in lanes.owed(Set(names.keys)) {
+        for name in lanes.fairTurn(Set(names.keys)) {
             if let state = names[name], start(state, &reconciler, at: time, isGathering) { break }
         }
         repeat {
@@ -139,7 +139,7 @@ struct Dispatcher: ~Copyable {
         let rule = state.rule
         let count = lanes.count(of: rule.name)
         guard !pauses.hold(rule.name), !returned.contains(state.id), count < rule.concurrency,
-            hasWork(state, reconciler), state.breaker?.mayBegin(running: count, at: time.now) ?? true
+            hasWork(state, reconciler), state.breaker?.canStart(running: count, at: time.now) ?? true
         else { return false }
         if isGathering, state.batch?.mayLease(at: time.now) == false { return false }
         guard lanes.capacity(for: rule, at: time.now) > 0 else {
@@ -168,7 +168,7 @@ struct Dispatcher: ~Copyable {
         let jobs = inputs.map(\.job)
         lanes.start(jobs, at: now)
         uses.add(jobs.flatMap(\.event.paths), isShared: rule.sharesFile)
-        if jobs[0].failure == nil { state.breaker?.begin(jobs[0].event.path) }
+        if jobs[0].failure == nil { state.breaker?.start(jobs[0].event.path) }
         let isRestarted = rule.whileBusy == .restart && jobs[0].failure == nil
         let stop = isRestarted ? StopSignal(under: engine.stopSignal) : engine.stopSignal
         running[jobs[0].id] = (state.id, inputs, isRestarted ? stop : nil)

@@ -20,7 +20,7 @@ enum Fate {
     ///   - random: A number from 0 to 1, for the pause before the next attempt.
     ///   - now: The current time.
     init(of outcome: Outcome, _ job: Job, _ rule: Rule, random: Double, at now: Timestamp) {
-        switch outcome.ending {
+        switch outcome.result {
         case .succeeded: self = .ended(.succeeded)
         case .skipped: self = .ended(.skipped)
         case .failed, .retry:
@@ -113,6 +113,6 @@ extension Job {
 extension PreviousAttempt {
     /// Creates the record of an attempt from its number and its outcome.
     init(_ attempt: Int, _ outcome: Outcome) {
-        self.init(attempt: attempt, outcome: outcome.ending.rawValue, message: outcome.message)
+        self.init(attempt: attempt, outcome: outcome.result.rawValue, message: outcome.message)
     }
 }

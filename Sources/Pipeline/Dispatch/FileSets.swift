@@ -61,7 +61,7 @@ struct FileSets {
         let others = (listings[directory] ?? []).compactMap { name -> Member? in
             let path = directory.appending(name.bytes)
             guard path != event.path, group.mayBelong(name, to: key), group.key(of: path) == key,
-                let root = rule.root(taking: path), case .present(let snapshot) = files.inspect(at: path),
+                let root = rule.root(matching: path), case .present(let snapshot) = files.inspect(at: path),
                 rule.types.contains(snapshot.type)
             else { return nil }
             return Member(path: path, root: root, snapshot: snapshot)
@@ -104,7 +104,7 @@ struct FileSets {
         guard state.rule.ready?.command != nil else { return nil }
         for member in members where member.path != event.path {
             guard let refusal = jobs.refusal(of: member, state.rule.name),
-                refusal.id.description >= state.pardon?.description ?? ""
+                refusal.id.description >= state.readyChange?.description ?? ""
             else { continue }
             let message = "it waits for '\(member.path)', which was skipped: \(refusal.message)"
             return (Waiting(.group, message), pause)

@@ -156,7 +156,7 @@ extension JobRegistry {
         let (state, number, now) = (ended.state, ended.number, ended.now)
         // A built-in step that has failed may have removed the file.
         let step = state.rule.actions.dropFirst(ended.job.steps.count).first
-        let mayHaveRemoved = outcome.ending == .retry && step?.traits.contains(.removesInput) ?? false
+        let mayHaveRemoved = outcome.result == .retry && step?.traits.contains(.removesInput) ?? false
         recordEffects(ended, outcome, mayHaveRemoved: mayHaveRemoved, &reconciler)
         switch fate {
         case .again(let pause, let counts):

@@ -90,7 +90,7 @@ struct JobRegistry: ~Copyable {
             hasLostInput: hasLostInput)
         state.frozen[entry.number]?.job = job
         state.frozen[entry.number]?.isRunning = true
-        reconciler.views[state.index].beginFrozen(entry.job.event)
+        reconciler.views[state.index].startFrozen(entry.job.event)
         storeFrozen(entry.number, state)
         guard let outcome = job.interruptedTooOften(state.rule.retry) else { return input }
         endFrozen(entry.number, state, .failed, outcome, &reconciler, at: time.now)
@@ -243,7 +243,7 @@ struct JobRegistry: ~Copyable {
     private func unleased(_ kind: EventKind, _ path: PathBytes, _ state: RuleState) -> Job {
         let rule = state.rule
         let event = FileEvent(
-            kind: kind, path: path, root: rule.root(taking: path) ?? path.parent, snapshot: .unseen, origin: .live,
+            kind: kind, path: path, root: rule.root(matching: path) ?? path.parent, snapshot: .unseen, origin: .live,
             time: host.clock.time())
         return Job(id: JobID(now: event.time), rule: rule.name, event: event)
     }

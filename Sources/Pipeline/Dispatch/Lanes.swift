@@ -55,7 +55,7 @@ package struct Lanes {
     private var formerlyWaiting: [String: ContinuousClock.Instant] = [:]
     /// The number of started attempts, in total and at the last turn of the rule with the least used time.
     private var started = 0
-    private var lastOwed = 0
+    private var lastFairTurn = 0
 
     /// One of this many attempts goes to the rule that has used the least time, whatever its priority.
     package static let share = 10
@@ -178,9 +178,9 @@ package struct Lanes {
     /// Returns the rules in the order of their used time if such a turn is due, otherwise none.
     ///
     /// So a rule of low priority is slow next to a busy one, but never starves.
-    package mutating func owed(_ rules: Set<String>) -> [String] {
-        guard hasPriorities, started - lastOwed >= Self.share else { return [] }
-        lastOwed = started
+    package mutating func fairTurn(_ rules: Set<String>) -> [String] {
+        guard hasPriorities, started - lastFairTurn >= Self.share else { return [] }
+        lastFairTurn = started
         return sorted(rules, by: used)
     }
 
@@ -193,7 +193,7 @@ package struct Lanes {
     // MARK: Waiting
 
     /// Starts to fill the slots; waiting rules have to be recorded again.
-    package mutating func beginFilling() {
+    package mutating func startFilling() {
         formerlyWaiting = waiting
         waiting = [:]
     }

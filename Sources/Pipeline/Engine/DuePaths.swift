@@ -82,7 +82,7 @@ extension RuleState {
         }
         if let other = due.other { return ("it waits for '\(other)'", due.until) }
         if let breaker, breaker.isOpen {
-            return ("the attempts of the rule fail, and run one at a time", breaker.rests)
+            return ("the attempts of the rule fail, and run one at a time", breaker.nextProbe)
         }
         return (nil, due.until ?? batch?.deadline)
     }

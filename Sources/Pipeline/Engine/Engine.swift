@@ -96,7 +96,7 @@ package final class Engine: Sendable {
     package func run() throws(StartError) -> EngineSummary {
         var loop = try EngineLoop(self) { (scope, queue) throws(WatchError) in
             let watcher = try Watcher(scope: scope, queue: queue)
-            monitor.begin(watcher)
+            monitor.attach(watcher)
             return watcher
         }
         defer { monitor.end() }

@@ -253,7 +253,7 @@ package struct EngineLoop: ~Copyable {
         let state = dispatcher.jobs.rules[index]
         var unmatched: [PathBytes] = []
         reconciler.shared.ledger.visit(state.id, inside: "/") { path, _ in
-            if state.rule.root(taking: path) == nil { unmatched.append(path) }
+            if state.rule.root(matching: path) == nil { unmatched.append(path) }
         }
         for path in unmatched { reconciler.views[index].forget(path) }
     }

@@ -24,7 +24,7 @@ package enum EngineReport: Sendable {
     /// A rule is suspended for a path, since it has run for it `limit` times within the loop guard's period.
     ///
     /// The job that exceeds the limit is marked as failed, if it could be removed.
-    case braked(rule: String, path: PathBytes, limit: Int, pause: Duration)
+    case loopDetected(rule: String, path: PathBytes, limit: Int, pause: Duration)
     /// A job was dropped before its action started, since the file had changed: it settles again.
     case superseded(rule: String, job: JobID, path: PathBytes)
     /// The given number of attempts of a rule have failed in a row, the last one with this message.

@@ -118,7 +118,7 @@ struct JobCommandRunner {
         guard let state = jobs.rules[request.rule] else { return }
         let rule = state.rule
         let root =
-            rule.root(taking: request.path) ?? rule.roots.first { request.path.isInside($0) } ?? request.path.parent
+            rule.root(matching: request.path) ?? rule.roots.first { request.path.isInside($0) } ?? request.path.parent
         let files = WatchedPaths(roots: [root], in: engine.host.fileSystem)
         let snapshot = files.inspect(at: request.path).snapshot ?? .unseen
         let event = FileEvent(

@@ -24,7 +24,7 @@ struct RuleStarts {
         on host: Host
     ) {
         // If this run is killed before everything has been compared, the times of files show what has changed since.
-        let stored = store.begin(ruleset.records, isWatching: options.isWatching, at: host.clock.fileTime())
+        let stored = store.register(ruleset.records, isWatching: options.isWatching, at: host.clock.fileTime())
         let last = store.stored.lastCommit
         for (index, (rule, stored)) in zip(ruleset.rules, stored).enumerated() {
             let scan = rule.initialScan(
@@ -57,7 +57,7 @@ extension Rule {
         let isWanted = isOnce || existing == .process
         switch start {
         case .fresh: return isWanted ? .report : .ignore
-        case .unfinished(let began): return .compare(since: isWanted ? nil : began)
+        case .unfinished(let started): return .compare(since: isWanted ? nil : started)
         case _ where !catchUp && !isOnce && !isRunning: return .replace(since: last)
         case .resumed: return .compare(since: nil)
         case .reselected(let last, let selection):

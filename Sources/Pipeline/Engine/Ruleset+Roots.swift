@@ -16,7 +16,7 @@ extension Ruleset {
             roots: roots, isRaw: rules.contains { !$0.events.isDisjoint(with: .raw) },
             hintsFoundDirectories: rules.contains { $0.types.contains(.directory) },
             reaches: { reaches(below: $0) }, takes: { takes($0) || markers.mayHold($0) },
-            mayTake: { mayTake(in: $0) || !markers.isEmpty })
+            canMatch: { canMatch(in: $0) || !markers.isEmpty })
     }
 
     /// Returns the roots that a run would create, with the rules that require them.

@@ -55,13 +55,13 @@ package struct ActivityHistory: Sendable {
 
     package enum Phase: Sendable { case settle, wait, run }
 
-    /// Records the state of a job after an attempt, and the ending of that.
-    package mutating func record(_ state: JobState, _ ending: Outcome.Ending, at now: ContinuousClock.Instant) {
+    /// Records the state of a job after an attempt, and the result of that.
+    package mutating func record(_ state: JobState, _ result: Outcome.Result, at now: ContinuousClock.Instant) {
         advance(to: now)
         switch state {
         case .succeeded: open.succeeded += 1
         case .skipped: open.skipped += 1
-        case .pending, .running, .failed: if ending != .notReady { open.failed += 1 }
+        case .pending, .running, .failed: if result != .notReady { open.failed += 1 }
         }
     }
 

@@ -45,7 +45,7 @@ package final class EngineMetrics: Sendable {
     }
 
     func recordAttempt(_ attempt: AttemptReport) {
-        count("alight_attempts_total", rule: attempt.rule, "outcome", attempt.outcome.ending.rawValue)
+        count("alight_attempts_total", rule: attempt.rule, "outcome", attempt.outcome.result.rawValue)
         timers.withLock { timers in
             let timer =
                 timers[attempt.rule]

@@ -61,7 +61,7 @@ package final class Monitor: Sendable {
 
     // MARK: Recording
 
-    package func begin(_ watcher: Watcher) { state.withLock { $0.watcher = watcher } }
+    package func attach(_ watcher: Watcher) { state.withLock { $0.watcher = watcher } }
 
     package func end() { state.withLock { $0.watcher = nil } }
 
@@ -196,10 +196,10 @@ package final class Monitor: Sendable {
                 state.status.counts.attempts += 1
                 var tally = state.status.rules[attempt.rule] ?? EngineStatus.RuleTally()
                 // A failed job is not retried, whatever the outcome of its last attempt was.
-                let ending: Outcome.Ending = attempt.state == .failed ? .failed : attempt.outcome.ending
+                let result: Outcome.Result = attempt.state == .failed ? .failed : attempt.outcome.result
                 let job = EngineStatus.EndedJob(
                     job: attempt.job, rule: attempt.rule, path: attempt.path, time: attempt.time,
-                    outcome: ending.rawValue, message: attempt.outcome.message)
+                    outcome: result.rawValue, message: attempt.outcome.message)
                 switch attempt.state {
                 case .succeeded:
                     state.status.counts.succeeded += 1
@@ -212,9 +212,9 @@ package final class Monitor: Sendable {
                     state.status.counts.failed += 1
                     tally.failed += 1
                     state.status.failures = Array(([job] + state.status.failures).prefix(Self.failures))
-                case .pending, .running: if ending != .notReady { state.status.counts.failedAttempts += 1 }
+                case .pending, .running: if result != .notReady { state.status.counts.failedAttempts += 1 }
                 }
-                state.history.record(attempt.state, ending, at: now)
+                state.history.record(attempt.state, result, at: now)
                 tally.last = job
                 state.status.rules[attempt.rule] = tally
             }

@@ -18,7 +18,7 @@ package struct LoopGuard {
     var limit = LoopGuard.limit
     /// The times of the runs of the last period.
     private var recent: [PathBytes: [ContinuousClock.Instant]] = [:]
-    private var resting: [PathBytes: ContinuousClock.Instant] = [:]
+    private var suspended: [PathBytes: ContinuousClock.Instant] = [:]
     /// The number of paths above which old ones are removed.
     private var bound = 1024
 
@@ -45,15 +45,15 @@ package struct LoopGuard {
     package mutating func takeBack(_ path: PathBytes) { _ = recent[path]?.popLast() }
 
     /// Suspends paths that belong to one that has exceeded the limit.
-    package mutating func rest(_ paths: [PathBytes], at now: ContinuousClock.Instant) {
-        for path in paths { resting[path] = now + Self.period }
+    package mutating func suspend(_ paths: [PathBytes], at now: ContinuousClock.Instant) {
+        for path in paths { suspended[path] = now + Self.period }
     }
 
     /// Returns the time until which a path is suspended; nil if it is not.
     package mutating func end(of path: PathBytes, at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        guard let end = resting[path] else { return nil }
+        guard let end = suspended[path] else { return nil }
         guard end <= now else { return end }
-        resting[path] = nil
+        suspended[path] = nil
         return nil
     }
 
@@ -64,7 +64,7 @@ package struct LoopGuard {
     private mutating func prune(at now: ContinuousClock.Instant) {
         guard recent.count > bound else { return }
         recent = recent.filter { $0.value.last.map { $0 + Self.period > now } ?? false }
-        resting = resting.filter { $0.value > now }
+        suspended = suspended.filter { $0.value > now }
         bound = max(1024, 2 * recent.count)
     }
 }

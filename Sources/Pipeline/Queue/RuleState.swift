@@ -26,7 +26,7 @@ final class RuleState {
     /// The sets that were already reported as incomplete.
     var reportedSets: Set<PathBytes> = []
     /// The job before which `ready` was different: refusals of earlier jobs do not count.
-    var pardon: JobID?
+    var readyChange: JobID?
 
     init(id: RuleID, rule: Rule) {
         (self.id, self.rule) = (id, rule)
@@ -39,7 +39,7 @@ final class RuleState {
 
     /// Sets another version of the rule; a batch and waiting jobs are unaffected, unless their times have changed.
     func change(to rule: Rule, at time: Timestamp) {
-        if rule.ready != self.rule.ready { pardon = JobID(now: time) }
+        if rule.ready != self.rule.ready { readyChange = JobID(now: time) }
         if rule.batch != batch?.batch { batch = rule.batch.map(BatchWindow.init) }
         self.rule = rule
         gates.change(to: rule)

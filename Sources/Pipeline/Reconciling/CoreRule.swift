@@ -5,7 +5,7 @@ package enum CoreRule: String, Sendable, CaseIterable {
     /// A path that an unfinished or interrupted event names is uncertain.
     case certain
     /// The deletion of a path that the rule always refused is not reported.
-    case withheld
+    case suppressed
     /// A lease is undone if the file is gone when the action starts.
     case gone
     /// A missing path waits for the path that contains its file.
@@ -13,7 +13,7 @@ package enum CoreRule: String, Sendable, CaseIterable {
     /// The paths of an event are compared again when its action is finished.
     case recheck
     /// A path that was hinted since it settled is not leased.
-    case leaseCheck = "lease-look"
+    case leaseCheck = "lease-check"
     /// The paths of a superseded attempt stay uncertain.
     case keepUncertain = "keep-uncertain"
     /// A path has one action at a time.

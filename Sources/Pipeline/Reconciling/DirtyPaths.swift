@@ -127,7 +127,7 @@ struct DirtyPaths: ~Copyable {
         guard !scans.isEmpty else { return true }
         let waiting = settler.waiting(key)
         guard let scan = waiting?.note.scan else {
-            scans.begin(hints.scan)
+            scans.start(hints.scan)
             return true
         }
         guard hints.scan == nil, let since = waiting?.since, since + quiet <= now else { return true }
@@ -162,7 +162,7 @@ struct DirtyPaths: ~Copyable {
     /// Makes a missing path wait for the other half of a rename.
     mutating func awaitOtherHalf(_ key: Key, _ entry: Entry, _ scan: UInt32?) {
         var entry = entry
-        scans.begin(scan)
+        scans.start(scan)
         entry.note.scan = scan
         settler.putBack(key, entry, until: entry.since + Self.renameGap)
     }

@@ -9,7 +9,7 @@ package struct LedgerRow: Sendable, Hashable {
     package var handled: Snapshot?
     package var trust: Trust
     /// Whether the rule refused the path when it was new and no event has named it since: its deletion is not reported.
-    package var isWithheld: Bool
+    package var isSuppressed: Bool
 
     package enum Trust: UInt8, Sendable, Hashable {
         /// The action knows `handled`.
@@ -23,10 +23,10 @@ package struct LedgerRow: Sendable, Hashable {
         case refused
     }
 
-    package init(_ handled: Snapshot? = nil, _ trust: Trust = .certain, isWithheld: Bool = false) {
+    package init(_ handled: Snapshot? = nil, _ trust: Trust = .certain, isSuppressed: Bool = false) {
         self.handled = handled
         self.trust = trust
-        self.isWithheld = isWithheld
+        self.isSuppressed = isSuppressed
     }
 
     /// Whether the row is equivalent to a missing one.

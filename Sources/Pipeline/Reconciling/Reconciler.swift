@@ -211,7 +211,7 @@ package struct Reconciler: ~Copyable {
 
     /// Returns the views that match a path by name.
     func matches(_ path: PathBytes) -> [Int] {
-        filters.candidates(for: path.bytes).filter { views[$0].view.filter.root(taking: path.bytes) != nil }
+        filters.candidates(for: path.bytes).filter { views[$0].view.filter.root(matching: path.bytes) != nil }
     }
 
     // MARK: Settling

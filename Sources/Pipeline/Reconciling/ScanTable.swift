@@ -43,7 +43,7 @@ struct ScanTable {
         if let scan = byRoot[root] { scans[scan]?.isListed = true }
     }
 
-    mutating func begin(_ scan: UInt32?) {
+    mutating func start(_ scan: UInt32?) {
         if let scan { scans[scan]?.waiting += 1 }
     }
 

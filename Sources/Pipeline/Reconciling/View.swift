@@ -53,7 +53,7 @@ package struct PathSelection: Sendable, Hashable {
     package init(filter: PathFilter, types: Set<FileType>) { (self.filter, self.types) = (filter, types) }
 
     func matches(_ path: PathBytes, _ type: FileType) -> Bool {
-        types.contains(type) && filter.root(taking: path.bytes) != nil
+        types.contains(type) && filter.root(matching: path.bytes) != nil
     }
 }
 
@@ -102,5 +102,5 @@ package struct View: Sendable {
     var roots: [PathBytes] { filter.roots.map { PathBytes($0) } }
 
     /// Returns the root of a path that the view matches by name; nil if it does not.
-    func root(of path: PathBytes) -> PathBytes? { filter.root(taking: path.bytes).map { PathBytes($0) } }
+    func root(of path: PathBytes) -> PathBytes? { filter.root(matching: path.bytes).map { PathBytes($0) } }
 }

@@ -37,7 +37,7 @@ extension ViewReconciler {
                 if isPolled(path) || signs.contains(.polled), due[path]?.isConfirmed != true { return .wait(.listing) }
             }
         }
-        if row.isWithheld && shared.applies(.withheld) || !view.mask.contains(.deleted) { return .unreported(nil) }
+        if row.isSuppressed && shared.applies(.suppressed) || !view.mask.contains(.deleted) { return .unreported(nil) }
         var event = event(.deleted, path, row.handled ?? .unseen)
         event.isByMove = signs.isSuperset(of: [.vanished, .moved])
         return .event(attributed(event))
@@ -138,7 +138,7 @@ extension ViewReconciler {
         }
         for from in paths {
             let source = row(from)
-            guard let handled = source.handled, !source.isWithheld else { continue }
+            guard let handled = source.handled, !source.isSuppressed else { continue }
             switch stat(from) {
             case .present(let there) where there.identity == now.identity || isReplacing: continue
             case .unreadable: continue
@@ -168,7 +168,7 @@ extension ViewReconciler {
     /// move from there.
     private func movedTo(_ was: Snapshot, from path: PathBytes) -> PathBytes? {
         guard shared.applies(.waitForMove), view.mask.contains(.moved), was.identity.birth != 0,
-            !row(path).isWithheld
+            !row(path).isSuppressed
         else { return nil }
         let paths = shared.dirty.paths(of: was.identity).union(dueFiles[was.identity])
         return paths.sorted().first { other in

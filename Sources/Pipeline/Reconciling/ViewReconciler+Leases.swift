@@ -252,7 +252,7 @@ extension ViewReconciler {
     }
 
     /// Records that an action for a frozen event is about to start.
-    package mutating func beginFrozen(_ event: FileEvent) {
+    package mutating func startFrozen(_ event: FileEvent) {
         if event.kind.isDifference { frozen.start(event.path) }
     }
 

@@ -134,8 +134,8 @@ extension ViewReconciler {
         // As with refusals that do not depend on the content, nothing remains to be reported.
         if termination == .refused { isSure = true }
         let trust: LedgerRow.Trust = termination == .gaveUp ? .failed : isSure ? .certain : .uncertain
-        let isWithheld = termination == .refused && offer.event.isOfNewPath && !offer.isUncertain
-        set(offer.path, LedgerRow(handled, trust, isWithheld: isWithheld))
+        let isSuppressed = termination == .refused && offer.event.isOfNewPath && !offer.isUncertain
+        set(offer.path, LedgerRow(handled, trust, isSuppressed: isSuppressed))
     }
 
     /// Sets the row of the path from which the file of an offer was moved.
@@ -193,7 +193,7 @@ extension ViewReconciler {
             for path in failed.paths {
                 // An empty row means that the deletion was received since; a withheld one, that nothing was.
                 let row = self.row(path)
-                if row != LedgerRow(), !row.isWithheld { set(path, LedgerRow(row.handled, .uncertain)) }
+                if row != LedgerRow(), !row.isSuppressed { set(path, LedgerRow(row.handled, .uncertain)) }
                 compare(path)
             }
             return

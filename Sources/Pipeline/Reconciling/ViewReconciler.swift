@@ -263,22 +263,22 @@ package struct ViewReconciler {
         let isTree = view.settle.isTree
         var now = if let known, !isTree || known?.digest != nil { known } else { inspect(path) }
         if view.tailBytes != nil, let size = now?.size { now?.delivered = size }
-        var isWithheld = false
+        var isSuppressed = false
         if let now {
             // Without other events, the last state decides.
             let isUnnamed = view.mask.isDisjoint(with: .naming)
-            let isNew = old.handled == nil && old.trust == .certain || isUnnamed || old.isWithheld && known == nil
+            let isNew = old.handled == nil && old.trust == .certain || isUnnamed || old.isSuppressed && known == nil
             let isRefused = isNew && !shared.callbacks.admits(index, attributed(event(.created, path, now)))
-            isWithheld = isRefused || old.isWithheld && !isNew
+            isSuppressed = isRefused || old.isSuppressed && !isNew
         }
-        set(path, LedgerRow(now, isWithheld: isWithheld))
+        set(path, LedgerRow(now, isSuppressed: isSuppressed))
         left[path] = nil
     }
 
     /// Records that the action has not received the content of a path, which it may receive under another name.
     private mutating func markRefused(_ path: PathBytes) {
         var row = row(path)
-        guard !row.isWithheld, !view.mask.isDisjoint(with: .content) else { return }
+        guard !row.isSuppressed, !view.mask.isDisjoint(with: .content) else { return }
         row.trust = .refused
         set(path, row)
     }

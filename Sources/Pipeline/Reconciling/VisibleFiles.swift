@@ -38,7 +38,7 @@ struct VisibleFiles {
     /// Returns the fingerprint of the content of a directory; nil if it has not settled.
     func fingerprint(of directory: PathBytes) -> [UInt8]? {
         guard let location = try? paths.location(of: directory),
-            case .resting(let tree) = fileSystem.tree(at: location, askingWriters: false)
+            case .quiet(let tree) = fileSystem.tree(at: location, askingWriters: false)
         else { return nil }
         return tree.fingerprint
     }

@@ -114,7 +114,7 @@ package enum SettledCheck {
         case .unreadable(let errno): return .unreadable(errno: errno)
         case .busy: return .wait(treePause(round: round), sample: nil, isHeld: true)
         case nil: return .wait(treePause(round: round), sample: sample)
-        case .resting(let metadata):
+        case .quiet(let metadata):
             var directory = directory
             directory.digest = metadata.fingerprint
             // The kernel's timestamps use this machine's clock only where the kernel reports every change.

@@ -19,7 +19,7 @@ package struct TreeMetadata: Sendable, Hashable {
 extension DiskProbe {
     package enum TreeResult: Sendable, Hashable {
         /// No process writes to any of the files.
-        case resting(TreeMetadata)
+        case quiet(TreeMetadata)
         /// A regular file has a writer, or an entry vanished during the walk.
         case busy
         /// There is no such directory.
@@ -96,7 +96,7 @@ extension FileSystem {
             }
         }
         metadata.fingerprint = fingerprint.bytes
-        return .resting(metadata)
+        return .quiet(metadata)
     }
 
     /// Opens a directory, which must not be a symbolic link.

@@ -10,17 +10,17 @@ struct ReadingPace {
     /// The pause; in that time the kernel queue, with a capacity of 16,384 events, fills only to a small part.
     private static let pause = Duration.milliseconds(1)
 
-    private var began: ContinuousClock.Instant
+    private var started: ContinuousClock.Instant
     private var reads = 0
 
-    init(at now: ContinuousClock.Instant) { began = now }
+    init(at now: ContinuousClock.Instant) { started = now }
 
     /// Records a read.
     ///
     /// - Returns: How long to pause before the next read; nil for no pause.
     mutating func recordRead(at now: ContinuousClock.Instant) -> Duration? {
-        if now - began >= Self.window {
-            began = now
+        if now - started >= Self.window {
+            started = now
             reads = 0
         }
         reads += 1

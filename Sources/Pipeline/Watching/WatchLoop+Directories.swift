@@ -140,7 +140,7 @@ extension WatchLoop {
 
     /// Returns the inotify mask for a directory in a tree.
     func mask(for path: PathBytes) -> InotifyMask {
-        guard scope.mayTake(path) else { return .names }
+        guard scope.canMatch(path) else { return .names }
         return [.names, .closeWrite, .modify, scope.isRaw ? .raw : []]
     }
 

@@ -40,20 +40,20 @@ package struct WatchScope: Sendable {
     package var takes: @Sendable (PathBytes) -> Bool
     /// Whether a path directly in the directory could match; otherwise the watch reports names only, since directories
     /// come and go there.
-    package var mayTake: @Sendable (_ directory: PathBytes) -> Bool
+    package var canMatch: @Sendable (_ directory: PathBytes) -> Bool
 
     package init(
         roots: [WatchRoot], isRaw: Bool = false, hintsFoundDirectories: Bool = true,
         reaches: @escaping @Sendable (PathBytes) -> Bool,
         takes: @escaping @Sendable (PathBytes) -> Bool,
-        mayTake: @escaping @Sendable (_ directory: PathBytes) -> Bool = { _ in true }
+        canMatch: @escaping @Sendable (_ directory: PathBytes) -> Bool = { _ in true }
     ) {
         self.roots = roots
         self.isRaw = isRaw
         self.hintsFoundDirectories = hintsFoundDirectories
         self.reaches = reaches
         self.takes = takes
-        self.mayTake = mayTake
+        self.canMatch = canMatch
     }
 }
 

@@ -76,7 +76,7 @@ struct BinaryText: JSONForm {
 
 // The string in the column `event_json` of a job. Members that are nil, false or empty are omitted.
 extension FileEvent: JSONRecord {
-    package static var blank: FileEvent {
+    package static var empty: FileEvent {
         FileEvent(kind: .created, path: "", root: "", snapshot: .unseen, time: Snapshot.unseen.modified)
     }
 
@@ -117,7 +117,7 @@ extension Writer: JSONForm {
 }
 
 extension WritingProcess: JSONRecord {
-    package static var blank: WritingProcess { WritingProcess(pid: 0) }
+    package static var empty: WritingProcess { WritingProcess(pid: 0) }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("pid", &pid)
@@ -128,7 +128,7 @@ extension WritingProcess: JSONRecord {
 }
 
 extension TailText: JSONRecord {
-    package static var blank: TailText { TailText(offset: 0, bytes: []) }
+    package static var empty: TailText { TailText(offset: 0, bytes: []) }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("offset", &offset)
@@ -141,7 +141,7 @@ extension TailText: JSONRecord {
 }
 
 extension Snapshot: JSONRecord {
-    package static var blank: Snapshot { .unseen }
+    package static var empty: Snapshot { .unseen }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("type", &type)
@@ -164,7 +164,7 @@ extension Snapshot: JSONRecord {
 }
 
 extension ExtendedAttribute: JSONRecord {
-    package static var blank: ExtendedAttribute { ExtendedAttribute(name: "", value: []) }
+    package static var empty: ExtendedAttribute { ExtendedAttribute(name: "", value: []) }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("name", &name)

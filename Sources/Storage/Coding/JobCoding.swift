@@ -9,7 +9,7 @@ struct JobSteps: JSONRecord {
     var finished: [FinishedStep] = []
     var failure: FinalFailure?
 
-    static let blank = JobSteps()
+    static let empty = JobSteps()
 
     private init() {}
 
@@ -22,7 +22,7 @@ struct JobSteps: JSONRecord {
 }
 
 extension FinishedStep: JSONRecord {
-    package static var blank: FinishedStep { FinishedStep(.blank, action: "") }
+    package static var empty: FinishedStep { FinishedStep(.empty, action: "") }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("action", &action)
@@ -32,7 +32,7 @@ extension FinishedStep: JSONRecord {
 }
 
 extension FinalFailure: JSONRecord {
-    package static var blank: FinalFailure { FinalFailure(.blank) }
+    package static var empty: FinalFailure { FinalFailure(.empty) }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("attempt", &attempt)
@@ -41,8 +41,8 @@ extension FinalFailure: JSONRecord {
 }
 
 extension AttemptRecord: JSONRecord {
-    package static var blank: AttemptRecord {
-        AttemptRecord(number: 0, started: Timestamp(seconds: 0, nanoseconds: 0), duration: .zero, outcome: .blank)
+    package static var empty: AttemptRecord {
+        AttemptRecord(number: 0, started: Timestamp(seconds: 0, nanoseconds: 0), duration: .zero, outcome: .empty)
     }
 
     package mutating func code(with json: inout JSONCoder) {
@@ -55,10 +55,10 @@ extension AttemptRecord: JSONRecord {
 
 // A part of the string in the column `steps` of a job, without the log.
 extension Outcome: JSONRecord {
-    package static var blank: Outcome { Outcome(.failed) }
+    package static var empty: Outcome { Outcome(.failed) }
 
     package mutating func code(with json: inout JSONCoder) {
-        json.member("outcome", &ending)
+        json.member("outcome", &result)
         json.member("message", &message)
         json.member("code", &code)
         json.member("retry_after", &retryAfter)
@@ -71,7 +71,7 @@ extension Outcome: JSONRecord {
 }
 
 extension ProcessDetails: JSONRecord {
-    package static var blank: ProcessDetails { ProcessDetails(request: "") }
+    package static var empty: ProcessDetails { ProcessDetails(request: "") }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("status", &status)
@@ -82,7 +82,7 @@ extension ProcessDetails: JSONRecord {
 
 // The JSON of an undoable change: an object with the word `did` and its paths.
 extension FileChange: JSONRecord {
-    package static var blank: FileChange { FileChange(.madeDirectory(""), left: .blank) }
+    package static var empty: FileChange { FileChange(.madeDirectory(""), left: .empty) }
 
     package mutating func code(with json: inout JSONCoder) {
         var did = kind.word
@@ -100,7 +100,7 @@ extension FileChange: JSONRecord {
 extension FileChange.Word: JSONForm {}
 
 extension FileMark: JSONRecord {
-    package static var blank: FileMark { FileMark(.unseen) }
+    package static var empty: FileMark { FileMark(.unseen) }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("type", &type)
@@ -112,7 +112,7 @@ extension FileMark: JSONRecord {
 
 // The string in the column `undone` of an attempt.
 extension UndoRecord: JSONRecord {
-    package static var blank: UndoRecord { UndoRecord(time: FileMark.blank.modified, reasons: []) }
+    package static var empty: UndoRecord { UndoRecord(time: FileMark.empty.modified, reasons: []) }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("time", &time)
@@ -124,7 +124,7 @@ extension UndoRecord: JSONRecord {
 
 // The string in the column `progress`: everything except the key, the state, the attempt and the event.
 extension Offer: JSONRecord {
-    package static var blank: Offer { Offer(number: 0, event: .blank) }
+    package static var empty: Offer { Offer(number: 0, event: .empty) }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("steps", &steps, omitting: 0)

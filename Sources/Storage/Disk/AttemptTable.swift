@@ -50,13 +50,13 @@ final class AttemptTable {
             try insert.run {
                 $0.bind(job.description).bind(started.columnValue).bind(Int64(record.number))
                     .bind(record.duration.columnValue)
-                    .bind(outcome.isInterrupted ? "interrupted" : outcome.ending.rawValue)
+                    .bind(outcome.isInterrupted ? "interrupted" : outcome.result.rawValue)
                     .bind(outcome.message).bind(outcome.code)
                     .bind(outcome.process?.status.map(Int64.init)).bind(outcome.process?.signal.map(Int64.init))
                     .bind(logOwner?.description).bind(outcome.process?.request)
                     .bind(utf8: outcome.changes.isEmpty ? nil : outcome.changes.record)
             }
-            if outcome.ending == .notReady { try forget.run { $0.bind(job.description) } }
+            if outcome.result == .notReady { try forget.run { $0.bind(job.description) } }
         }
     }
 

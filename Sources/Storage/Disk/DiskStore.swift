@@ -170,8 +170,8 @@ package final class DiskStore: LedgerStore {
     ///   - isWatching: Whether their files are watched from now on; otherwise only their jobs run.
     ///   - now: The current time.
     /// - Returns: The stored state of each rule, in the order of the rules.
-    package func begin(_ rules: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [StoredRule] {
-        access { $0.begin(rules, isWatching: isWatching, at: now) } ?? []
+    package func register(_ rules: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [StoredRule] {
+        access { $0.register(rules, isWatching: isWatching, at: now) } ?? []
     }
 
     /// Returns the id of a stored rule, running or not; nil if there is none with that name.

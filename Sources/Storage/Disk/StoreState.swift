@@ -145,10 +145,10 @@ final class StoreState {
 
     // MARK: Rules and mount points
 
-    func begin(_ records: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [StoredRule] {
+    func register(_ records: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [StoredRule] {
         let time = now.columnValue
         // In a run that continues with other rules, everything has been compared until now.
-        let starts = rules.begin(
+        let starts = rules.register(
             records, now: isWatching ? time : nil, lastCommit: self.isWatching ? time : start.lastCommit ?? time)
         self.isWatching = isWatching
         mounts.findDevices()

@@ -7,7 +7,7 @@ struct StoredRules {
         var id: Int64
         /// The selection of the rule when all existing files were last recorded.
         var selection: String
-        var began: Int64
+        var started: Int64
         var isComplete: Bool
         /// The time since which the rule has another selection whose files are not all recorded.
         var reselected: Int64?
@@ -31,11 +31,11 @@ struct StoredRules {
     private static let never: Int64 = 0
 
     init(_ database: Database) throws {
-        let sql = "SELECT id, name, selection, began, is_complete, reselected FROM rules"
+        let sql = "SELECT id, name, selection, started, is_complete, reselected FROM rules"
         for row in try GRDB.Row.fetchAll(database, sql: sql) {
             let id: Int64 = row["id"]
             rows[row["name"]] = Row(
-                id: id, selection: row["selection"], began: row["began"], isComplete: row["is_complete"],
+                id: id, selection: row["selection"], started: row["started"], isComplete: row["is_complete"],
                 reselected: row["reselected"])
             lastID = max(lastID, id)
             names[id] = row["name"]
@@ -69,11 +69,11 @@ struct StoredRules {
     ///   - now: The current time; nil if nothing is watched, so that the rules are not started.
     ///   - lastCommit: The time of the last earlier commit.
     /// - Returns: The start state of each rule, by name.
-    mutating func begin(_ rules: [RuleRecord], now: Int64?, lastCommit: Int64) -> [String: RuleStart] {
+    mutating func register(_ rules: [RuleRecord], now: Int64?, lastCommit: Int64) -> [String: RuleStart] {
         inForce = Dictionary(rules.map { ($0.name, $0.selection) }) { first, _ in first }
         for rule in rules { takeFormer(of: rule) }
         var starts: [String: RuleStart] = [:]
-        for rule in rules { starts[rule.name] = begin(rule, now: now, lastCommit: lastCommit) }
+        for rule in rules { starts[rule.name] = register(rule, now: now, lastCommit: lastCommit) }
         names = Dictionary(uniqueKeysWithValues: rows.map { ($1.id, $0) })
         return starts
     }
@@ -98,18 +98,18 @@ struct StoredRules {
         }
     }
 
-    private mutating func begin(_ rule: RuleRecord, now: Int64?, lastCommit: Int64) -> RuleStart {
+    private mutating func register(_ rule: RuleRecord, now: Int64?, lastCommit: Int64) -> RuleStart {
         if rows[rule.name] == nil {
             lastID += 1
-            set(Row(id: lastID, selection: rule.selection, began: Self.never, isComplete: false), of: rule.name)
+            set(Row(id: lastID, selection: rule.selection, started: Self.never, isComplete: false), of: rule.name)
         }
         guard let now, var row = rows[rule.name] else { return .resumed }
-        if row.began == Self.never {
-            row.began = now
+        if row.started == Self.never {
+            row.started = now
             set(row, of: rule.name)
             return .fresh
         }
-        guard row.isComplete else { return .unfinished(since: Timestamp(columnValue: row.began)) }
+        guard row.isComplete else { return .unfinished(since: Timestamp(columnValue: row.started)) }
         let reselected = row.selection == rule.selection ? nil : row.reselected ?? lastCommit
         if reselected != row.reselected {
             row.reselected = reselected
@@ -139,9 +139,9 @@ struct StoredRules {
         guard !changed.isEmpty else { return }
         let upsert = try SQLStatement(
             """
-            INSERT INTO rules (id, name, selection, began, is_complete, reselected) VALUES (?, ?, ?, ?, ?, ?)
+            INSERT INTO rules (id, name, selection, started, is_complete, reselected) VALUES (?, ?, ?, ?, ?, ?)
             ON CONFLICT (id) DO UPDATE SET name = excluded.name, selection = excluded.selection,
-                began = excluded.began, is_complete = excluded.is_complete, reselected = excluded.reselected
+                started = excluded.started, is_complete = excluded.is_complete, reselected = excluded.reselected
             """, in: database)
         if !renamed.isEmpty {
             // Names are unique, and a rule may take the name that another one has in the table, so all get temporary
@@ -152,7 +152,7 @@ struct StoredRules {
         for name in changed {
             guard let row = rows[name] else { continue }
             try upsert.run {
-                $0.bind(row.id).bind(name).bind(row.selection).bind(row.began).bind(row.isComplete).bind(row.reselected)
+                $0.bind(row.id).bind(name).bind(row.selection).bind(row.started).bind(row.isComplete).bind(row.reselected)
             }
         }
     }

@@ -30,8 +30,8 @@ struct FlowDecodingTests {
         let loaded = load(
             "rules: [{ name: a, path: /in/**, hidden: true, ready: { done_file: \"\(marker)\" }, action: log }]")
         let rule = try #require(loaded.ruleset.rules.first)
-        #expect(rule.root(taking: PathBytes(path)) == nil)
-        #expect(rule.root(taking: "/in/a.txt") == "/in")
+        #expect(rule.root(matching: PathBytes(path)) == nil)
+        #expect(rule.root(matching: "/in/a.txt") == "/in")
     }
 
     @Test func `a path can be compared case-sensitively`() throws {
@@ -43,8 +43,8 @@ struct FlowDecodingTests {
             """)
         let rules = loaded.ruleset.rules
         try #require(rules.count == 2)
-        #expect(rules[0].root(taking: "/in/a.C") == "/in" && rules[0].root(taking: "/in/a.c") == nil)
-        #expect(rules[1].root(taking: "/in/a.c") == "/in")
+        #expect(rules[0].root(matching: "/in/a.C") == "/in" && rules[0].root(matching: "/in/a.c") == nil)
+        #expect(rules[1].root(matching: "/in/a.c") == "/in")
     }
 
     @Test func `a tag filter excludes the rules without the tag`() {

@@ -29,7 +29,7 @@ struct WatchingDecodingTests {
                 action: log
             """)
         #expect(rule.filter.outputs.covers(Array("thumbs/a/b".utf8)))
-        #expect(rule.filter.root(taking: Array("/srv/in/index.html".utf8)) == nil)
+        #expect(rule.filter.root(matching: Array("/srv/in/index.html".utf8)) == nil)
         #expect(rule.filter.isTree)
         #expect(
             rule.settle

@@ -122,12 +122,12 @@ struct ControlSocketTests {
     @Test func `sockets beside the default one are found while they have a listener`() throws {
         try withTempTree { tree in
             let usual = tree.path("run/control.sock")
-            let other = ControlSocket.besides(usual, process: 12)
+            let other = ControlSocket.excluding(usual, process: 12)
             let live = try ControlSocket(at: other)
-            Self.leaveDead(ControlSocket.besides(usual, process: 13))
-            #expect(ControlSocket.othersAlive(besides: usual) == [other])
-            #expect(ControlSocket.othersAlive(besides: usual, removingDead: true) == [other])
-            #expect(!TestFile.exists(ControlSocket.besides(usual, process: 13)))
+            Self.leaveDead(ControlSocket.excluding(usual, process: 13))
+            #expect(ControlSocket.otherSockets(excluding: usual) == [other])
+            #expect(ControlSocket.otherSockets(excluding: usual, removingStale: true) == [other])
+            #expect(!TestFile.exists(ControlSocket.excluding(usual, process: 13)))
             withExtendedLifetime(live) {}
         }
     }

@@ -69,7 +69,7 @@ struct ConditionTextTests {
             let objects = try program.lines.map { line in
                 try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
             }
-            #expect(objects.map { $0["taken"] as? Bool } == [true, false, false, true])
+            #expect(objects.map { $0["matches"] as? Bool } == [true, false, false, true])
             #expect(objects.map { $0["reason"] as? String } == [nil, "where", "where", nil])
             #expect(
                 objects.dropFirst().first?["message"] as? String

@@ -129,7 +129,7 @@ struct ExplainCommandTests {
             #expect(
                 objects.map { $0["rule"] as? String }.prefix(5) == ["photos", "patient", "later", "folders", "off"])
             let taken = objects[1]
-            #expect(taken["taken"] as? Bool == true)
+            #expect(taken["matches"] as? Bool == true)
             #expect(taken["path"] as? String == "\(tree.root)/in/a.jpg")
             #expect(taken["relative"] as? String == "a.jpg")
             #expect(taken["events"] as? [String] == ["created", "truncated"])
@@ -139,7 +139,7 @@ struct ExplainCommandTests {
             #expect((taken["stable"] as? [String: Any])?["rounds"] as? Int == 2)
             #expect(taken["held_by"] as? [String] == [])
             let left = objects[5]
-            #expect(left["taken"] as? Bool == false)
+            #expect(left["matches"] as? Bool == false)
             #expect(left["reason"] as? String == "exclude")
             #expect(left["pattern"] as? String == "**/cache")
             #expect(left["part"] as? String == "cache")

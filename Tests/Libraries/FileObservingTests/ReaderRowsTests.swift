@@ -330,7 +330,7 @@ struct ReaderRowsTests {
     }
 
     @Test(arguments: 1...300)
-    func `taking events rarely and taking each at once lead to the same mirror`(_ seed: Int) {
+    func `matching events rarely and matching each at once lead to the same mirror`(_ seed: Int) {
         let isMergedAgain = seed.isMultiple(of: 2)
         var random = SeededGenerator(seed: UInt64(seed))
         var model = Model()

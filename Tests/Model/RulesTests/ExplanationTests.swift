@@ -40,18 +40,18 @@ struct ExplanationTests {
         Explanation(try rule(change), isEnabled: isEnabled, path: path, inspection: disk.inspection).verdict
     }
 
-    private static let taken = Explanation.Verdict.taken(Explanation.Location(root: "/in", relative: "x/a.txt"))
+    private static let matched = Explanation.Verdict.matched(Explanation.Location(root: "/in", relative: "x/a.txt"))
 
     @Test func `a path with a matching name is accepted whether it exists or not`() throws {
-        #expect(try Self.verdict() == Self.taken)
-        #expect(try Self.verdict("/in/x/a.txt", Disk(path: .absent)) == Self.taken)
+        #expect(try Self.verdict() == Self.matched)
+        #expect(try Self.verdict("/in/x/a.txt", Disk(path: .absent)) == Self.matched)
     }
 
     @Test func `a name that does not match is the first reason`() throws {
         let disk = Disk(path: .present(.sample(type: .directory)), directories: ["/in": .absent])
         let verdict = try Self.verdict("/out/a", disk, isEnabled: false)
         let refusal = PathFilter.Refusal(glob: try Glob("/in/**"), reason: .outside)
-        #expect(verdict == .left(.name(refusal)))
+        #expect(verdict == .unmatched(.name(refusal)))
     }
 
     @Test func `the state of the disk comes next, then the rule itself`() throws {
@@ -60,19 +60,19 @@ struct ExplanationTests {
         func verdict() throws -> Explanation.Verdict {
             try Self.verdict("/in/x/a.txt", disk, isEnabled: false) { $0.events = [.rootGone] }
         }
-        #expect(try verdict() == .left(.rootMissing("/in")))
+        #expect(try verdict() == .unmatched(.rootMissing("/in")))
         disk.directories["/in"] = .present(.sample())
-        #expect(try verdict() == .left(.rootNotDirectory("/in", .file)))
+        #expect(try verdict() == .unmatched(.rootNotDirectory("/in", .file)))
         disk.directories["/in"] = nil
-        #expect(try verdict() == .left(.belowLink("/in/x")))
+        #expect(try verdict() == .unmatched(.belowLink("/in/x")))
         disk.directories["/in/x"] = nil
-        #expect(try verdict() == .left(.type(.directory)))
+        #expect(try verdict() == .unmatched(.type(.directory)))
         disk.path = .unreadable(errno: 13)
-        #expect(try verdict() == .left(.unreadable(errno: 13)))
+        #expect(try verdict() == .unmatched(.unreadable(errno: 13)))
         disk.path = .absent
-        #expect(try verdict() == .left(.noEvents))
-        #expect(try Self.verdict("/in/x/a.txt", disk, isEnabled: false) == .left(.disabled))
-        #expect(try Self.verdict("/in/x/a.txt", disk) == Self.taken)
+        #expect(try verdict() == .unmatched(.noEvents))
+        #expect(try Self.verdict("/in/x/a.txt", disk, isEnabled: false) == .unmatched(.disabled))
+        #expect(try Self.verdict("/in/x/a.txt", disk) == Self.matched)
     }
 
     @Test func `a path inside a directory handled as one unit is explained as that directory`() throws {
@@ -82,7 +82,7 @@ struct ExplanationTests {
             rule.types = [.directory]
         }
         let location = Explanation.Location(root: "/in", relative: "drop/x/a.txt", unit: "/in/drop")
-        #expect(verdict == .taken(location))
+        #expect(verdict == .matched(location))
     }
 
     @Test func `a root is polled if the rule or a file system above it asks for it`() throws {
@@ -99,7 +99,7 @@ struct ExplanationTests {
     }
 
     @Test func `writers and locks delay a path if the rule waits for them`() throws {
-        func holds(_ disk: Disk, _ change: (inout Rule) -> Void = { _ in }) throws -> [Explanation.Hold] {
+        func holds(_ disk: Disk, _ change: (inout Rule) -> Void = { _ in }) throws -> [Explanation.WaitReason] {
             Explanation(try Self.rule(change), isEnabled: true, path: "/in/a", inspection: disk.inspection).holds
         }
         let busy = Disk(writers: .held, locks: .held)

@@ -31,7 +31,7 @@ struct RulePathTests {
         var testDescription: String { "\(globs) \(root == nil ? "leaves" : "takes") \(path)" }
     }
 
-    static let taking = [
+    static let matching = [
         Case(globs: ["/in/*"], path: "/in/a", root: "/in"),
         Case(globs: ["/in/*"], path: "/in/s/a"),
         Case(globs: ["/in/*"], path: "/in"),
@@ -74,12 +74,12 @@ struct RulePathTests {
         Case(globs: ["/in/*"], path: PathBytes("/in/".utf8 + [0xff, 0x0a]), root: "/in"),
     ]
 
-    @Test(arguments: taking)
+    @Test(arguments: matching)
     func `a rule matches a path by name`(_ example: Case) throws {
         let rule = try Self.rule(
             example.globs, exclude: example.exclude, ignores: example.ignores, depth: example.depth,
             hidden: example.hidden)
-        #expect(rule.root(taking: example.path) == example.root)
+        #expect(rule.root(matching: example.path) == example.root)
     }
 
     struct Reach: Sendable, CustomTestStringConvertible {
@@ -149,7 +149,7 @@ struct RulePathTests {
                 hidden: Bool.random(using: &generator))
             for _ in 0..<20 {
                 let path = PathBytes("/" + pick(names, 1...5).joined(separator: "/"))
-                guard let root = rule.root(taking: path) else { continue }
+                guard let root = rule.root(matching: path) else { continue }
                 taken += 1
                 #expect(path.isInside(root) && path != root)
                 var directory = path.parent

@@ -207,12 +207,12 @@ struct FinishedTreeTests {
     }
 
     @Test func `S34 a directory is finished when all of its entries have settled`() {
-        #expect(judge(.resting(metadata())) == .finished(settled(), isForced: false))
+        #expect(judge(.quiet(metadata())) == .finished(settled(), isForced: false))
     }
 
     @Test func `S34 a directory waits for the remaining quiet time of its newest entry`() {
-        #expect(judge(.resting(metadata(changed: 998))) == .wait(.milliseconds(1_500), sample: nil))
-        #expect(judge(.resting(metadata(changed: 996))) == .finished(settled(), isForced: false))
+        #expect(judge(.quiet(metadata(changed: 998))) == .wait(.milliseconds(1_500), sample: nil))
+        #expect(judge(.quiet(metadata(changed: 996))) == .finished(settled(), isForced: false))
     }
 
     @Test func `S34 a writer below is waited for, with growing pauses`() {
@@ -222,31 +222,31 @@ struct FinishedTreeTests {
     }
 
     @Test func `S34 without complete knowledge of writers, two equal scans decide`() {
-        let first = judge(.resting(metadata(isUncertain: true)))
+        let first = judge(.quiet(metadata(isUncertain: true)))
         #expect(first == .wait(.seconds(1), sample: .init(snapshot: settled())))
         #expect(
-            judge(.resting(metadata(isUncertain: true)), sample: .init(snapshot: settled()))
+            judge(.quiet(metadata(isUncertain: true)), sample: .init(snapshot: settled()))
                 == .finished(settled(), isForced: false))
         #expect(
-            judge(.resting(metadata(2, isUncertain: true)), sample: .init(snapshot: settled()))
+            judge(.quiet(metadata(2, isUncertain: true)), sample: .init(snapshot: settled()))
                 == .wait(.seconds(1), sample: .init(snapshot: settled(2))))
     }
 
     @Test func `S33 a time in the future neither hastens nor blocks`() {
-        #expect(judge(.resting(metadata(changed: 2_000))) == .wait(.seconds(1), sample: .init(snapshot: settled())))
+        #expect(judge(.quiet(metadata(changed: 2_000))) == .wait(.seconds(1), sample: .init(snapshot: settled())))
         #expect(
-            judge(.resting(metadata(changed: 2_000)), sample: .init(snapshot: settled()))
+            judge(.quiet(metadata(changed: 2_000)), sample: .init(snapshot: settled()))
                 == .finished(settled(), isForced: false)
         )
     }
 
     @Test func `S55 a polled directory needs two rounds`() {
-        #expect(judge(.resting(metadata()), isPolled: true) == .wait(.seconds(1), sample: .init(snapshot: settled())))
+        #expect(judge(.quiet(metadata()), isPolled: true) == .wait(.seconds(1), sample: .init(snapshot: settled())))
         #expect(
-            judge(.resting(metadata()), isPolled: true, sample: .init(snapshot: settled()))
+            judge(.quiet(metadata()), isPolled: true, sample: .init(snapshot: settled()))
                 == .wait(.seconds(1), sample: .init(snapshot: settled(), rounds: 1)))
         #expect(
-            judge(.resting(metadata()), isPolled: true, sample: .init(snapshot: settled(), rounds: 1))
+            judge(.quiet(metadata()), isPolled: true, sample: .init(snapshot: settled(), rounds: 1))
                 == .finished(settled(), isForced: false))
     }
 

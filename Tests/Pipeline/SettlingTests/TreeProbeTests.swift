@@ -9,7 +9,7 @@ struct TreeProbeTests {
     /// Returns the tree when it has settled; a process that another test starts briefly has copies of all descriptors.
     private func rested(_ root: PathBytes) -> TreeMetadata? {
         Deadline.poll {
-            if case .resting(let tree) = KernelFileSystem().tree(at: DiskProbe.Location(root)) { tree } else { nil }
+            if case .quiet(let tree) = KernelFileSystem().tree(at: DiskProbe.Location(root)) { tree } else { nil }
         }
     }
 
@@ -33,7 +33,7 @@ struct TreeProbeTests {
             #expect(rested(tree.root) != nil)
             let writer = tree.path("b/c/d").withCString { open($0, O_WRONLY | O_CLOEXEC) }
             #expect(KernelFileSystem().tree(at: DiskProbe.Location(tree.root)) == .busy)
-            guard case .resting = KernelFileSystem().tree(at: DiskProbe.Location(tree.root), askingWriters: false)
+            guard case .quiet = KernelFileSystem().tree(at: DiskProbe.Location(tree.root), askingWriters: false)
             else {
                 Issue.record("the writer was asked for")
                 return
@@ -97,7 +97,7 @@ struct TreeProbeTests {
             #expect(rested(tree.root)?.entries == 800)
             let root = tree.root
             let inspected = KernelFileSystem().tree(at: DiskProbe.Location(root), askingWriters: false)
-            #expect(inspected == rested(root).map { .resting($0) })
+            #expect(inspected == rested(root).map { .quiet($0) })
         }
     }
 
@@ -118,7 +118,7 @@ struct TreeProbeTests {
             TestFile.makeDirectory(tree.path("in/closed"))
             _ = tree.path("in/closed").withCString { chmod($0, 0) }
             if geteuid() == 0 { precondition(seteuid(65_534) == 0) }
-            guard case .resting(let metadata) = KernelFileSystem().tree(at: DiskProbe.Location(tree.path("in"))) else {
+            guard case .quiet(let metadata) = KernelFileSystem().tree(at: DiskProbe.Location(tree.path("in"))) else {
                 preconditionFailure()
             }
             precondition(metadata.isUncertain && metadata.entries == 2)

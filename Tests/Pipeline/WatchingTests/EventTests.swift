@@ -242,7 +242,7 @@ struct LifeTests {
             func scope(_ wanted: PathBytes) -> WatchScope {
                 WatchScope(
                     roots: [WatchRoot(path: root)], reaches: { _ in true },
-                    takes: { $0.parent == wanted }, mayTake: { $0 == wanted })
+                    takes: { $0.parent == wanted }, canMatch: { $0 == wanted })
             }
             let watcher = try Watcher(scope: scope(deep), queue: queue)
             defer { watcher.stop() }

@@ -23,12 +23,12 @@ struct WriterTableTests {
         table.record([.content, .attributes], to: name, in: Self.directory(1), by: Self.process(2), at: Self.time(2))
         table.record(.removal, to: name, in: Self.directory(1), by: Self.process(3), at: Self.time(3))
         table.record(.content, to: name, in: Self.directory(2), by: Self.process(4), at: Self.time(4))
-        #expect(table.deed(.content, to: name, in: Self.directory(1))?.process?.pid == 2)
-        #expect(table.deed(.attributes, to: name, in: Self.directory(1))?.process?.pid == 2)
-        #expect(table.deed(.removal, to: name, in: Self.directory(1))?.process?.pid == 3)
-        #expect(table.deed(.content, to: name, in: Self.directory(2))?.process?.pid == 4)
-        #expect(table.deed(.removal, to: name, in: Self.directory(2)) == nil)
-        #expect(table.deed(.content, to: Array("b".utf8), in: Self.directory(1)) == nil)
+        #expect(table.change(.content, to: name, in: Self.directory(1))?.process?.pid == 2)
+        #expect(table.change(.attributes, to: name, in: Self.directory(1))?.process?.pid == 2)
+        #expect(table.change(.removal, to: name, in: Self.directory(1))?.process?.pid == 3)
+        #expect(table.change(.content, to: name, in: Self.directory(2))?.process?.pid == 4)
+        #expect(table.change(.removal, to: name, in: Self.directory(2)) == nil)
+        #expect(table.change(.content, to: Array("b".utf8), in: Self.directory(1)) == nil)
         #expect(table.lastDeed(in: [Self.directory(1)])?.process?.pid == 3)
         #expect(table.lastDeed(in: [Self.directory(1), Self.directory(2)])?.process?.pid == 4)
     }
@@ -38,12 +38,12 @@ struct WriterTableTests {
         let name = Array("a".utf8)
         table.record(.content, to: name, in: Self.directory(1), by: Self.process(1), at: Self.time(1))
         table.record(.content, to: name, in: Self.directory(1), by: Self.process(1, nil), at: Self.time(2))
-        #expect(table.deed(.content, to: name, in: Self.directory(1))?.process == Self.process(1))
+        #expect(table.change(.content, to: name, in: Self.directory(1))?.process == Self.process(1))
         table.record(.content, to: name, in: Self.directory(1), by: Self.process(2, nil), at: Self.time(3))
-        #expect(table.deed(.content, to: name, in: Self.directory(1))?.process == Self.process(2, nil))
+        #expect(table.change(.content, to: name, in: Self.directory(1))?.process == Self.process(2, nil))
         table.record(.content, to: name, in: Self.directory(1), by: nil, at: Self.time(4))
-        #expect(table.deed(.content, to: name, in: Self.directory(1))?.time == Self.time(4))
-        #expect(table.deed(.content, to: name, in: Self.directory(1))?.process == nil)
+        #expect(table.change(.content, to: name, in: Self.directory(1))?.time == Self.time(4))
+        #expect(table.change(.content, to: name, in: Self.directory(1))?.process == nil)
     }
 
     @Test func `the oldest entries are dropped first, and a new change renews an entry`() {
@@ -53,7 +53,7 @@ struct WriterTableTests {
         }
         func names() -> String {
             ["a", "b", "c", "d", "e", "f"].filter {
-                table.deed(.content, to: Array($0.utf8), in: Self.directory(1)) != nil
+                table.change(.content, to: Array($0.utf8), in: Self.directory(1)) != nil
             }.joined()
         }
         for name in ["a", "b", "c", "a"] { record(name) }

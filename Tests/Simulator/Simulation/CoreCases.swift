@@ -4,13 +4,13 @@ import FileEvents
 enum CoreCases {
     static let all: [ScriptedCase] = [
         ScriptedCase("certain", "create a, start a, crash, delete a", gives: "created a, deleted a"),
-        ScriptedCase("withheld", "create a, settle, lease, delete a", gives: "") { $0.refusedSize = 0 },
+        ScriptedCase("suppressed", "create a, settle, lease, delete a", gives: "") { $0.refusedSize = 0 },
         ScriptedCase("gone", "create a, settle, lease, delete a, begin", gives: "skipped a"),
         ScriptedCase("wait-for-move", "new a, rename a b, settle a, lease a", gives: "created a, moved a>b"),
         ScriptedCase(
             "recheck", "new a, write a, rename a b, settle, lease b, begin, run, ok",
             gives: "created a, moved a>b, modified b"),
-        ScriptedCase("lease-look", "create a, settle a, hint a, lease a", gives: "created a"),
+        ScriptedCase("lease-check", "create a, settle a, hint a, lease a", gives: "created a"),
         ScriptedCase("keep-uncertain", "create a, start a, crash, delete a", gives: "created a, deleted a"),
         ScriptedCase(
             "busy", "create a, start a, write a, settle a, lease a, run, ok", gives: "created a, modified a"),

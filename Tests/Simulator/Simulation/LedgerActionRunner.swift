@@ -341,7 +341,7 @@ final class LedgerActionRunner {
                 activities.count(where: { $0.view == view }) < rules[view].concurrency
             else { continue }
             activities.append(Activity(view: view, offer: row.number, isFrozen: true))
-            program.reconciler?.views[view].beginFrozen(row.event)
+            program.reconciler?.views[view].startFrozen(row.event)
         }
     }
 

@@ -96,7 +96,7 @@ struct LedgerCheck {
         }
         let mirror = mirrors[view]
         return world.verdict(onTrees: mirror.trees, except: mirror.untracked) {
-            views[view].filter.root(taking: $0.bytes) != nil
+            views[view].filter.root(matching: $0.bytes) != nil
         }
     }
 
@@ -158,7 +158,7 @@ struct LedgerCheck {
 
     private func files(of view: Int) -> [PathBytes: Snapshot] {
         world.files(below: world.base).filter { path, snapshot in
-            views[view].types.contains(snapshot.type) && views[view].filter.root(taking: path.bytes) != nil
+            views[view].types.contains(snapshot.type) && views[view].filter.root(matching: path.bytes) != nil
         }
     }
 }

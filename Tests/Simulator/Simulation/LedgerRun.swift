@@ -179,7 +179,7 @@ package final class LedgerRun: CoreRun {
             !program.mirrors[view].frozen.contains(where: {
                 $0.event.snapshot.identity == world.snapshot(path)?.identity
             }),
-            views[view].filter.root(taking: path.bytes) != nil,
+            views[view].filter.root(matching: path.bytes) != nil,
             program.reconciler?.views[view].undo(path, { world.apply(change) }) == true
         else { return false }
         program.mirrors[view].untracked.insert(path)

@@ -110,7 +110,7 @@ struct RunRecord {
         guard event.kind == .created || event.kind == .modified else { return nil }
         if !rule.isComplete(event.path, among: others.map(\.event.path)) { return "\(name) without its group" }
         if !rule.wants(event.snapshot) { return "\(event.kind) \(name), which is refused" }
-        if index > 0, run.rules[0].stops, run.loaded[0].root(taking: event.path) != nil,
+        if index > 0, run.rules[0].stops, run.loaded[0].root(matching: event.path) != nil,
             run.rules[0].wants(event.snapshot)
         {
             return "\(event.kind) \(name), which the rule before it stops"

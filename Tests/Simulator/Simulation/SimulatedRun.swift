@@ -179,7 +179,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     /// Finishes the action for a path; without its effect, it can't succeed.
     ///
     /// Returns false if there is none.
-    private func end(_ path: PathBytes?, _ verdict: Outcome.Ending) -> Bool {
+    private func end(_ path: PathBytes?, _ verdict: Outcome.Result) -> Bool {
         guard let activity = activity(.done, at: path) ?? activity(.started, at: path) else { return false }
         activity.verdict = verdict == .succeeded && !activity.hasEffect ? .retry : verdict
         resume(activity)
@@ -298,7 +298,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         var invocations: [Invocation] = []
         /// Whether the action has had its effect.
         var hasEffect = false
-        var verdict = Outcome.Ending.retry
+        var verdict = Outcome.Result.retry
 
         init(_ coroutine: Coroutine) { self.coroutine = coroutine }
     }

@@ -52,7 +52,7 @@ extension SimulatedRun {
         guard world.mountedOnce.isEmpty, loaded[index].events.isSuperset(of: .differences) else { return nil }
         let mirror = record.mirrors[index]
         guard !mirror.isForgiven else { return nil }
-        return world.verdict(onTrees: mirror.trees, except: mirror.untracked) { loaded[index].root(taking: $0) != nil }
+        return world.verdict(onTrees: mirror.trees, except: mirror.untracked) { loaded[index].root(matching: $0) != nil }
     }
 
     /// Returns the files that a rule receives: its `where` accepts them, and no earlier rule stops them.
@@ -60,7 +60,7 @@ extension SimulatedRun {
         Set(
             present.filter { path, snapshot in
                 let isTaken =
-                    index > 0 && rules[0].stops && loaded[0].root(taking: path) != nil && rules[0].wants(snapshot)
+                    index > 0 && rules[0].stops && loaded[0].root(matching: path) != nil && rules[0].wants(snapshot)
                 return rules[index].wants(snapshot) && !isTaken
             }.keys)
     }
@@ -68,7 +68,7 @@ extension SimulatedRun {
     /// Returns the files that a rule matches.
     func files(of rule: Rule) -> [PathBytes: Snapshot] {
         world.files(below: world.base).filter { path, snapshot in
-            rule.types.contains(snapshot.type) && rule.root(taking: path) != nil
+            rule.types.contains(snapshot.type) && rule.root(matching: path) != nil
         }
     }
 
@@ -93,7 +93,7 @@ extension SimulatedRun {
         let known = rules[index].whileBusy == .queue ? Set(mirror.received.keys) : Set(mirror.contents.keys)
         let unknown = known.filter { path in
             present[path] == nil && !gone(present, index).contains(path)
-                && !(index > 0 && rules[0].stops && loaded[0].root(taking: path) != nil)
+                && !(index > 0 && rules[0].stops && loaded[0].root(matching: path) != nil)
                 && !mirror.untracked.contains(path)
                 && !world.mountedOnce.contains { path.isInside($0) }
         }
@@ -122,7 +122,7 @@ extension SimulatedRun {
         }
         guard rule.events.isSuperset(of: [.created, .modified]) else { return nil }
         // Files that an earlier rule stops, and files of incomplete groups, are skipped.
-        if index > 0, rules[0].stops, loaded[0].root(taking: path) != nil, rules[0].wants(snapshot) { return nil }
+        if index > 0, rules[0].stops, loaded[0].root(matching: path) != nil, rules[0].wants(snapshot) { return nil }
         guard rules[index].isComplete(path, among: wanted) else { return nil }
         if rules[index].follows {
             let text = mirror.texts.texts[snapshot.identity] ?? []

@@ -129,7 +129,7 @@ struct WatcherState {
     }
 
     func kinds(_ path: PathBytes) -> KernelEvent.Kinds {
-        guard scope.mayTake(path) else { return .names }
+        guard scope.canMatch(path) else { return .names }
         return [.names, .closeWrite, .modify, scope.isRaw ? .raw : []]
     }
 

@@ -2,7 +2,7 @@ CREATE TABLE rules (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     selection TEXT NOT NULL,
-    began INTEGER NOT NULL,
+    started INTEGER NOT NULL,
     is_complete INTEGER NOT NULL,
     reselected INTEGER
 ) STRICT;
@@ -29,7 +29,7 @@ CREATE TABLE ledger (
     delivered INTEGER,
     xattrs TEXT,
     trust INTEGER NOT NULL,
-    withheld INTEGER NOT NULL,
+    suppressed INTEGER NOT NULL,
     PRIMARY KEY (rule, path)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ledger_by_identity ON ledger (inode, rule) WHERE inode IS NOT NULL;

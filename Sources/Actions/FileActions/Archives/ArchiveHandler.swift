@@ -62,8 +62,8 @@ package struct ArchiveHandler: Handler {
         let event = invocation.job.event
         let relative = event.path.relative(to: event.root) ?? []
         // A root that is packed has no path relative to itself.
-        let usual = Array(relative.isEmpty ? event.path.lastComponent : relative)
-        let wanted = invocation.parameters["name"]?.bytes ?? usual
+        let defaultName = Array(relative.isEmpty ? event.path.lastComponent : relative)
+        let wanted = invocation.parameters["name"]?.bytes ?? defaultName
         let parts = wanted.split(separator: .slash).filter { !$0.elementsEqual([.dot]) }
         guard !parts.isEmpty, !wanted.contains(0), !parts.contains(where: { $0.elementsEqual([.dot, .dot]) }) else {
             throw FileError(EINVAL, "'\(PathBytes(wanted))' can't be a path in an archive")

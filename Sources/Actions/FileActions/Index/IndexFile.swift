@@ -99,7 +99,7 @@ final class IndexFile: Sendable {
         _ path: PathBytes, _ index: inout FileIndex, _ selection: FileSelection, _ files: WatchedPaths
     ) -> Bool {
         var entry: FileIndex.Entry?
-        if let root = selection.root(taking: path), !isOwn(path) {
+        if let root = selection.root(matching: path), !isOwn(path) {
             switch files.inspect(at: path) {
             case .present(let snapshot) where selection.types.contains(snapshot.type):
                 entry = self.entry(path, root, snapshot, selection, files)

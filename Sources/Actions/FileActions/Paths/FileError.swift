@@ -9,7 +9,7 @@ package struct FileError: Error {
     var errno: Int32
     /// The operation that failed, such as `cannot create '/x/y'`.
     var what: String
-    private var ending: Outcome?
+    private var result: Outcome?
 
     init(_ errno: Int32, _ what: String) {
         self.errno = errno
@@ -20,7 +20,7 @@ package struct FileError: Error {
     init(_ outcome: Outcome) {
         errno = 0
         what = outcome.message
-        ending = outcome
+        result = outcome
     }
 
     /// Returns a failure that a further attempt would not change.
@@ -33,10 +33,10 @@ package struct FileError: Error {
     static let gone = FileError(Outcome(.skipped, "it is gone", code: "gone"))
 
     /// Whether the file is not at its path.
-    var isGone: Bool { ending?.code == "gone" }
+    var isGone: Bool { result?.code == "gone" }
 
     /// Whether the file is not at its path, or is no longer the one that settled.
-    var isOfAnotherFile: Bool { isGone || ending?.code == "changed" }
+    var isOfAnotherFile: Bool { isGone || result?.code == "changed" }
 
     /// Creates the failure for a link on the path that root does not follow, since another user could replace it; nil
     /// if none.
@@ -55,7 +55,7 @@ package struct FileError: Error {
     ///
     /// A directory that was there shortly before and is now missing (`ENOENT`) is created again by the next attempt.
     var outcome: Outcome {
-        if let ending { return ending }
+        if let result { return result }
         let message = "\(what): \(SystemError(errno: errno))"
         switch errno {
         case ENOSPC, EDQUOT, EIO, EBUSY, ETXTBSY, EAGAIN, ESTALE, EMFILE, ENFILE, ENOMEM, EINTR, ENODEV, ENXIO,

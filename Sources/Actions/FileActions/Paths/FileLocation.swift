@@ -136,7 +136,7 @@ struct FileLocation {
 
     // MARK: - Naming
 
-    enum Ending {
+    enum Result {
         /// The file has this name.
         case placed(PathBytes)
         /// `on_conflict: skip`, and the name exists.
@@ -162,7 +162,7 @@ struct FileLocation {
     ///   - content: The file opened for reading, if it may be compared.
     /// - Returns: The result.
     /// - Throws: A ``FileError`` if the file does not get a name.
-    mutating func location(_ temporary: PathBytes, content: OpenFile? = nil) throws(FileError) -> Ending {
+    mutating func location(_ temporary: PathBytes, content: OpenFile? = nil) throws(FileError) -> Result {
         let directory = directory
         return try location(
             Candidate(
@@ -171,7 +171,7 @@ struct FileLocation {
     }
 
     /// Gives any candidate its name.
-    mutating func location(_ candidate: Candidate) throws(FileError) -> Ending {
+    mutating func location(_ candidate: Candidate) throws(FileError) -> Result {
         switch conflict {
         case .overwrite: try overwrite(candidate)
         case .renameExisting: try renameExisting(candidate)
@@ -196,7 +196,7 @@ struct FileLocation {
         FileError(EEXIST, "there are \(Destination.mostNumbers) files like '\(path)'")
     }
 
-    private func number(_ candidate: Candidate) throws(FileError) -> Ending {
+    private func number(_ candidate: Candidate) throws(FileError) -> Result {
         for number in 0..<Destination.mostNumbers {
             let name = Destination.numbered(name, number)
             if try put(candidate, name) { return .placed(name) }
@@ -211,7 +211,7 @@ struct FileLocation {
         throw tooManyNames
     }
 
-    private mutating func overwrite(_ candidate: Candidate) throws(FileError) -> Ending {
+    private mutating func overwrite(_ candidate: Candidate) throws(FileError) -> Result {
         // If the name is free, no file is replaced, which matters to an undo.
         if try put(candidate, name) { return .placed(name) }
         invocation.willWrite(path)
@@ -222,7 +222,7 @@ struct FileLocation {
     }
 
     /// Creates the new file beside the old one, and exchanges the two, so that the name exists at all times.
-    private mutating func renameExisting(_ candidate: Candidate) throws(FileError) -> Ending {
+    private mutating func renameExisting(_ candidate: Candidate) throws(FileError) -> Result {
         for number in 0..<Destination.mostNumbers {
             let numbered = Destination.numbered(name, number)
             guard try put(candidate, numbered) else { continue }
@@ -261,7 +261,7 @@ struct FileLocation {
         try record(old) { .moved(from: path, to: $0) }
     }
 
-    private mutating func trashExisting(_ candidate: Candidate) throws(FileError) -> Ending {
+    private mutating func trashExisting(_ candidate: Candidate) throws(FileError) -> Result {
         for _ in 0..<100 {
             if try put(candidate, name) { return .placed(name) }
             if let change = try trash.put(name, in: directory) { changes.append(change) }

@@ -8,7 +8,7 @@ import System
 /// and then checked. A different file gets its name back.
 enum Removal {
     /// The result of a removal.
-    enum Ending: Equatable {
+    enum Result: Equatable {
         case removed
         /// Another process removed the file.
         case gone
@@ -46,9 +46,9 @@ enum Removal {
     /// - Returns: The result.
     /// - Throws: A ``FileError`` if a system call fails; the name is then restored.
     static func remove(
-        _ name: PathBytes, in directory: DirectoryHandle, if metadata: Snapshot, besides twin: Twin? = nil,
+        _ name: PathBytes, in directory: DirectoryHandle, if metadata: Snapshot, excluding twin: Twin? = nil,
         remove: ((PathBytes) -> Int32)? = nil
-    ) throws(FileError) -> Ending {
+    ) throws(FileError) -> Result {
         let remove = remove ?? directory.unlink
         // A name that is too long for a temporary name could not be restored in full, so the file is checked in place.
         guard name.bytes.count <= TemporaryName.longestName else {
@@ -84,7 +84,7 @@ enum Removal {
     private static func removeInPlace(
         _ name: PathBytes, in directory: DirectoryHandle, if metadata: Snapshot, _ twin: Twin?,
         _ remove: (PathBytes) -> Int32
-    ) throws(FileError) -> Ending {
+    ) throws(FileError) -> Result {
         guard let there = try directory.metadata(of: name) else { return .gone }
         guard isSame(there, metadata) else { return .changed }
         if let twin {

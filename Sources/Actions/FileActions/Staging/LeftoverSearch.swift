@@ -30,7 +30,7 @@ package struct LeftoverSearch: Sendable {
     }
 
     /// Starts the search on a thread of its own, and does not wait for it.
-    package func begin() {
+    package func start() {
         guard !directories.isEmpty else { return }
         WorkerThread(name: "alight-clear", body: { clear() })?.detach()
     }

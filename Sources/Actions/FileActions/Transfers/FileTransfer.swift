@@ -187,7 +187,7 @@ struct FileTransfer {
             // Another name of the same file is not a copy.
             try location.directory.metadata(of: name)?.identity != source.metadata.identity
         else { return nil }
-        try Self.remove(source, besides: name, in: location)
+        try Self.remove(source, excluding: name, in: location)
         return location.finished(name)
     }
 
@@ -203,7 +203,7 @@ struct FileTransfer {
                 if let there = try? directory.metadata(of: name), there.identity == source.metadata.identity,
                     there.links > 1
                 {
-                    return Self.removeLink(source, besides: name, in: directory)
+                    return Self.removeLink(source, excluding: name, in: directory)
                 }
                 return source.directory.rename(source.name, to: directory, name, CAL_RENAME_REPLACING)
             },
@@ -224,10 +224,10 @@ struct FileTransfer {
 
     /// Removes one of two links to a file, and returns 0 or the errno.
     private static func removeLink(
-        _ source: SourceFile, besides name: PathBytes, in directory: DirectoryHandle
+        _ source: SourceFile, excluding name: PathBytes, in directory: DirectoryHandle
     ) -> Int32 {
         do throws(FileError) {
-            switch try source.remove(besides: name, in: directory) {
+            switch try source.remove(excluding: name, in: directory) {
             case .removed: return 0
             case .gone: return ENOENT
             case .changed: return EBUSY
@@ -242,13 +242,13 @@ struct FileTransfer {
     private func removeDuplicate(
         _ source: SourceFile, _ name: PathBytes, _ location: inout FileLocation
     ) throws(FileError) -> Outcome {
-        try Self.remove(source, besides: name, in: location)
+        try Self.remove(source, excluding: name, in: location)
         try location.record(name) { .removed(source.path, twin: $0) }
         return location.succeeded(name, code: "same-content") { "removed, because '\($0)' has the same content" }
     }
 
     /// Flushes the file whose content is that of the source, and then removes the source.
-    private static func remove(_ source: SourceFile, besides name: PathBytes, in location: FileLocation)
+    private static func remove(_ source: SourceFile, excluding name: PathBytes, in location: FileLocation)
         throws(FileError)
     {
         guard let file = try? location.directory.open(name, CAL_OPEN_READING), fsync(file.descriptor) == 0
@@ -256,7 +256,7 @@ struct FileTransfer {
             throw FileError(errno, "cannot flush '\(location.directory.path(of: name))'")
         }
         location.directory.flush()
-        switch try source.remove(besides: name, in: location.directory) {
+        switch try source.remove(excluding: name, in: location.directory) {
         case .removed, .gone: return
         case .changed: throw .changed
         case .isTwin: throw oneFile(source, name, location)
@@ -300,13 +300,13 @@ struct FileTransfer {
     func finish(_ copy: Copy, _ name: PathBytes) throws(FileError) -> Outcome {
         var location = copy.location
         guard let source = copy.source else { return succeeded(name, location) }
-        let ending: Removal.Ending
+        let result: Removal.Result
         do throws(FileError) {
-            ending = try source.remove(besides: name, in: location.directory)
+            result = try source.remove(excluding: name, in: location.directory)
         } catch {
             throw FileError(error.errno, "the copy is at '\(location.directory.path(of: name))', but \(error.what)")
         }
-        switch ending {
+        switch result {
         case .removed, .gone: return succeeded(name, location)
         case .isTwin: throw Self.oneFile(source, name, location)
         case .changed: break
@@ -328,7 +328,7 @@ struct FileTransfer {
         }
         // The file at the source's name may be the copy itself, which must not be removed.
         let original = Removal.Twin(directory: source.directory, name: source.name)
-        guard try Removal.remove(name, in: location.directory, if: made, besides: original) != .isTwin else {
+        guard try Removal.remove(name, in: location.directory, if: made, excluding: original) != .isTwin else {
             throw Self.oneFile(source, name, location)
         }
         return changed
@@ -341,8 +341,8 @@ struct FileTransfer {
 
 extension SourceFile {
     /// Removes the file, whose content exists under another name.
-    fileprivate func remove(besides name: PathBytes, in other: DirectoryHandle) throws(FileError) -> Removal.Ending {
+    fileprivate func remove(excluding name: PathBytes, in other: DirectoryHandle) throws(FileError) -> Removal.Result {
         let twin = Removal.Twin(directory: other, name: name)
-        return try Removal.remove(self.name, in: directory, if: metadata, besides: twin)
+        return try Removal.remove(self.name, in: directory, if: metadata, excluding: twin)
     }
 }

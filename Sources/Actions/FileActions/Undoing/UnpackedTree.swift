@@ -40,9 +40,9 @@ final class UnpackedTree {
         let isOther = removed[there.identity].map { there.hasSameContent(as: $0) } ?? false
         guard there.changed <= sealed || isOther else { return false }
         if isDry { return true }
-        guard let ending = try? Removal.remove(name, in: directory, if: there) else { return false }
+        guard let result = try? Removal.remove(name, in: directory, if: there) else { return false }
         if there.links > 1 { removed[there.identity] = there }
-        return ending == .removed || ending == .gone
+        return result == .removed || result == .gone
     }
 
     /// Removes a directory with its content; returns false if it is a different directory.

@@ -72,13 +72,13 @@ package struct OutcomeTable {
                 return .uncertain(.failed, "\(program): the reply \(reason); \(advice)", code: "bad-response")
             }
         case .exited(let status):
-            return failure(Self.ending(of: status), "exited with status \(status)", "status-\(status)", ended, reading)
+            return failure(Self.result(of: status), "exited with status \(status)", "status-\(status)", ended, reading)
         case .signalled(let number):
             return failure(nil, "was killed by signal \(number)", "signal-\(number)", ended, reading)
         case .timedOut:
             let message = "\(program) took longer than \(Self.shown(timeout)) and was stopped"
             var outcome = Outcome.timedOut(message)
-            outcome.ending = ifIdempotent
+            outcome.result = ifIdempotent
             return outcome
         case .stopped:
             return .interrupted("\(program) was stopped because Alight stops")
@@ -95,14 +95,14 @@ package struct OutcomeTable {
 
     /// Returns the outcome of a failed program; `said` is the meaning of its exit status, nil if that has none.
     private func failure(
-        _ stated: Outcome.Ending?, _ event: String, _ code: String, _ ended: ProgramResult,
+        _ stated: Outcome.Result?, _ event: String, _ code: String, _ ended: ProgramResult,
         _ reading: ResponseReader.Reading, saysWhy: Bool = false
     ) -> Outcome {
-        let ending = stated ?? ifIdempotent
-        var response = PluginResponse(ending)
+        let result = stated ?? ifIdempotent
+        var response = PluginResponse(result)
         if case .response(let written) = reading { response = written }
         // The exit status decides; a response in addition only explains.
-        response.outcome = ending
+        response.outcome = result
         var outcome = Outcome(response)
         if saysWhy {
             outcome.message = "\(program) \(event)"
@@ -145,7 +145,7 @@ package struct OutcomeTable {
     ///
     /// EX_TEMPFAIL, EX_UNAVAILABLE, EX_OSERR and EX_IOERR of sysexits.h may be temporary; 70 and 72 are not temporary
     /// errors.
-    private static func ending(of status: Int32) -> Outcome.Ending? {
+    private static func result(of status: Int32) -> Outcome.Result? {
         switch status {
         case 75, 69, 71, 74: .retry
         case 64...78, 126, 127: .failed
@@ -153,7 +153,7 @@ package struct OutcomeTable {
         }
     }
 
-    private var ifIdempotent: Outcome.Ending { isIdempotent ? .retry : .failed }
+    private var ifIdempotent: Outcome.Result { isIdempotent ? .retry : .failed }
 
     /// Returns the message for the time when the timeout is reached and the grace period starts.
     package static func overdue(_ program: String, after timeout: Duration, grace: Duration) -> String {
@@ -175,6 +175,6 @@ extension Outcome {
             response.outcome, response.message ?? "", code: response.code,
             retryAfter: response.retryAfter.map { .milliseconds(Int64($0 * 1000)) },
             outputs: (response.outputs ?? []).map { PathBytes($0.bytes) }, values: response.values ?? [:])
-        if ending != .retry && ending != .notReady { retryAfter = nil }
+        if result != .retry && result != .notReady { retryAfter = nil }
     }
 }

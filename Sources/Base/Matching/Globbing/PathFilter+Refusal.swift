@@ -13,11 +13,11 @@ extension PathFilter {
             /// The path is more directory levels below the root than the limit.
             case depth(levels: Int, limit: Int)
             /// A pattern excludes the path, or the directory above it that is given here; relative to the root.
-            case leftOut(LeftOut, by: Glob, covering: [UInt8])
+            case excluded(Exclusion, by: Glob, covering: [UInt8])
         }
 
         /// The kinds of patterns that exclude a path.
-        package enum LeftOut: String, Sendable, Hashable {
+        package enum Exclusion: String, Sendable, Hashable {
             case exclude
             /// The built-in ignores.
             case ignores
@@ -49,9 +49,9 @@ extension PathFilter {
         let longest = path.count + 1
         guard let relative = Self.relative(path, to: glob.root), !relative.isEmpty else { return (.outside, 0) }
         switch decision(on: path, by: glob) {
-        case .taken: return nil
+        case .matched: return nil
         case .tooDeep(let levels): return (.depth(levels: levels, limit: depth ?? levels), longest + 1)
-        case .leftOut(let kind): return leftOut(relative, kind).map { ($0, longest + 2) }
+        case .excluded(let kind): return excluded(relative, kind).map { ($0, longest + 2) }
         case .unmatched:
             // A `**` could match below any path, so that is not informative.
             if glob.depth != nil, glob.canMatch(below: path) { return (.above, longest) }
@@ -86,7 +86,7 @@ extension PathFilter {
     }
 
     /// Returns the exclusion of the topmost directory that a pattern of the kind matches, or of the path itself.
-    private func leftOut(_ relative: ArraySlice<UInt8>, _ kind: Refusal.LeftOut) -> Refusal.Reason? {
+    private func excluded(_ relative: ArraySlice<UInt8>, _ kind: Refusal.Exclusion) -> Refusal.Reason? {
         let set =
             switch kind {
             case .exclude: exclude
@@ -95,7 +95,7 @@ extension PathFilter {
             }
         let ends = relative.indices.filter { relative[$0] == .slash && $0 > relative.startIndex } + [relative.endIndex]
         return ends.lazy.compactMap { end in
-            set.firstMatch(relative[..<end]).map { .leftOut(kind, by: $0, covering: Array(relative[..<end])) }
+            set.firstMatch(relative[..<end]).map { .excluded(kind, by: $0, covering: Array(relative[..<end])) }
         }.first
     }
 }

@@ -30,19 +30,19 @@ package struct PathFilter: Sendable, Hashable {
     }
 
     /// Returns the root of the first glob that matches the absolute path; nil if no glob does.
-    package func root(taking path: [UInt8]) -> [UInt8]? { glob(taking: path)?.root }
+    package func root(matching path: [UInt8]) -> [UInt8]? { glob(matching: path)?.root }
 
     /// Returns the first glob that matches the absolute path; nil if no glob does.
-    package func glob(taking path: [UInt8]) -> Glob? { globs.first { decision(on: path, by: $0) == .taken } }
+    package func glob(matching path: [UInt8]) -> Glob? { globs.first { decision(on: path, by: $0) == .matched } }
 
     /// The decision of one glob, including all exclusions, on a path.
     enum Decision: Equatable {
-        case taken
+        case matched
         /// The glob does not match.
         case unmatched
         /// The path is more directory levels below the root than the limit.
         case tooDeep(levels: Int)
-        case leftOut(Refusal.LeftOut)
+        case excluded(Refusal.Exclusion)
     }
 
     /// Returns the decision of one glob.
@@ -54,7 +54,7 @@ package struct PathFilter: Sendable, Hashable {
             let levels = relative.count(where: { $0 == .slash })
             if levels > depth { return .tooDeep(levels: levels) }
         }
-        return leftOut(relative).map { .leftOut($0) } ?? .taken
+        return excluded(relative).map { .excluded($0) } ?? .matched
     }
 
     /// Whether a path strictly below this directory could match.
@@ -63,20 +63,20 @@ package struct PathFilter: Sendable, Hashable {
             guard let relative = Self.relative(directory, to: glob.root) else { return true }
             if relative.isEmpty { return true }
             if let depth, relative.count(where: { $0 == .slash }) >= depth { continue }
-            if leftOut(relative) != nil { continue }
+            if excluded(relative) != nil { continue }
             return true
         }
         return isInTree(directory)
     }
 
     /// Whether a path directly in this directory could match, as far as that is known without its name.
-    package func mayTake(in directory: [UInt8]) -> Bool {
+    package func canMatch(in directory: [UInt8]) -> Bool {
         reaches(below: directory) && (globs.contains { $0.canMatch(in: directory) } || isInTree(directory))
     }
 
     /// Whether the directory is a unit with its contents, or is inside such a directory.
     private func isInTree(_ directory: [UInt8]) -> Bool {
-        isTree && (root(taking: directory) != nil || !trees(holding: directory).isEmpty)
+        isTree && (root(matching: directory) != nil || !trees(holding: directory).isEmpty)
     }
 
     /// Returns the matching directories above the path, each of which forms a unit with it; none unless ``isTree`` is
@@ -86,13 +86,13 @@ package struct PathFilter: Sendable, Hashable {
         var trees: [[UInt8]] = []
         for index in path.indices.dropFirst() where path[index] == .slash {
             let directory = Array(path[..<index])
-            guard let root = root(taking: directory), let relative = Self.relative(path, to: root) else { continue }
-            if leftOut(relative) == nil { trees.append(directory) }
+            guard let root = root(matching: directory), let relative = Self.relative(path, to: root) else { continue }
+            if excluded(relative) == nil { trees.append(directory) }
         }
         return trees
     }
 
-    private func leftOut(_ relative: ArraySlice<UInt8>) -> Refusal.LeftOut? {
+    private func excluded(_ relative: ArraySlice<UInt8>) -> Refusal.Exclusion? {
         if exclude.covers(relative.span) { return .exclude }
         if ignores.covers(relative.span) { return .ignores }
         return outputs.covers(relative.span) ? .outputs : nil

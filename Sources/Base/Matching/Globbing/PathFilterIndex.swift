@@ -114,7 +114,7 @@ package struct PathFilterIndex: Sendable {
 
     /// Whether any filter matches the path, or a directory above it as a unit with its contents.
     package func takes(_ path: [UInt8]) -> Bool {
-        candidates(for: path).contains { filters[$0].root(taking: path) != nil }
+        candidates(for: path).contains { filters[$0].root(matching: path) != nil }
             || treeCandidates(for: path).contains { !filters[$0].trees(holding: path).isEmpty }
     }
 
@@ -128,10 +128,10 @@ package struct PathFilterIndex: Sendable {
     }
 
     /// Whether any filter could match a path directly in the directory.
-    package func mayTake(in directory: [UInt8]) -> Bool {
-        if filters.count <= Self.few { return filters.contains { $0.mayTake(in: directory) } }
+    package func canMatch(in directory: [UInt8]) -> Bool {
+        if filters.count <= Self.few { return filters.contains { $0.canMatch(in: directory) } }
         return locations(of: directory).contains { location, _ in
-            location.reaching.contains { filters[$0].mayTake(in: directory) }
+            location.reaching.contains { filters[$0].canMatch(in: directory) }
         }
     }
 }

@@ -53,7 +53,7 @@ struct ApplyCommand: ParsableCommand {
         }
         let named = RawArguments.paths(paths).map(program.path)
         let files = AppliedFiles(named, rule: rule, isForced: force)
-        for problem in files.problems { problem.say() }
+        for problem in files.problems { problem.emit() }
         for (path, reason) in files.left {
             Output.error.write("'where' does not match '\(Display.path(path))': \(Display.text(reason))")
         }
@@ -102,11 +102,11 @@ struct ApplyCommand: ParsableCommand {
                 case .failed:
                     guard let job = try reader.details(of: id)?.job else { continue }
                     failures += 1
-                    progress.say("\(job.id) \(job.summary): failed: \(Display.text(job.message ?? ""))")
+                    progress.emit("\(job.id) \(job.summary): failed: \(Display.text(job.message ?? ""))")
                 case nil:
                     // The job was merged into a pending job of the same path; follow that one.
-                    if let heir = try reader.newest(rule: rule.name, path: path), heir != id {
-                        unfinished.append((heir, path))
+                    if let successor = try reader.newest(rule: rule.name, path: path), successor != id {
+                        unfinished.append((successor, path))
                     } else {
                         gone += 1
                     }
@@ -164,10 +164,10 @@ struct AppliedFiles {
                     problem: "cannot access '\(Display.path(path))': \(SystemError(errno: errno))",
                     help: "run it as the user that Alight runs as, or as root")
             case .present(let snapshot):
-                let isTaken = rule.root(taking: known) != nil && rule.types.contains(snapshot.type)
-                if isTaken, isForced {
+                let isMatch = rule.root(matching: known) != nil && rule.types.contains(snapshot.type)
+                if isMatch, isForced {
                     add(known)
-                } else if isTaken {
+                } else if isMatch {
                     addIfAdmitted(known, snapshot)
                 } else if snapshot.type == .directory, !isForced || !rule.types.contains(.directory) {
                     addAll(below: known)
@@ -190,7 +190,7 @@ struct AppliedFiles {
     ///
     /// May read the file's content, which can take long.
     private mutating func addIfAdmitted(_ path: PathBytes, _ snapshot: Snapshot) {
-        guard let condition = rule.condition, let root = rule.root(taking: path) else { return add(path) }
+        guard let condition = rule.condition, let root = rule.root(matching: path) else { return add(path) }
         switch condition.answerNow(path, root: root, snapshot: snapshot) {
         case .fails(let reason), .unknown(let reason): if seen.insert(path).inserted { left.append((path, reason)) }
         case .holds, .needsContent: add(path)
@@ -208,7 +208,7 @@ struct AppliedFiles {
             for name in names(in: current, files).sorted() {
                 let path = current.appending(name.bytes)
                 guard case .present(let snapshot) = files.inspect(at: path) else { continue }
-                if rule.types.contains(snapshot.type), rule.root(taking: path) != nil { addIfAdmitted(path, snapshot) }
+                if rule.types.contains(snapshot.type), rule.root(matching: path) != nil { addIfAdmitted(path, snapshot) }
                 // A directory above the rule's root may contain it.
                 if snapshot.type == .directory,
                     rule.reaches(below: path) || rule.roots.contains(where: { $0.isInside(path) })

@@ -25,7 +25,7 @@ struct CheckCommand: ParsableCommand {
 
     func run() throws {
         let program = try CommandContext(try configuration.load().settings)
-        let loaded = try rules.load(program, telling: format)
+        let loaded = try rules.load(program, diagnostics: format)
         if format == .json { return }
         for rule in loaded.ruleset.rules {
             let events = EventSpelling.words(of: rule.events).joined(separator: ", ")

@@ -31,7 +31,7 @@ struct ConfigurationOptions: ParsableArguments {
         do {
             (loaded, diagnostics) = try read(flags)
         } catch let problem as HandlerProblem {
-            problem.say()
+            problem.emit()
             throw Exit(.usage)
         }
         for diagnostic in diagnostics { diagnostic.log(as: .text) }
@@ -238,7 +238,7 @@ extension Configuration {
             if case .file(let file) = journal.value, OwnershipCheck.isMeaningful,
                 let problem = OwnershipCheck.problem(with: file)
             {
-                problem.say("the journal cannot be trusted: ")
+                problem.emit("the journal cannot be trusted: ")
                 throw Exit(.runtimeError)
             }
             return journal.value

@@ -209,17 +209,17 @@ struct ControlChoice: ParsableArguments {
     func client() throws -> ControlClient {
         if let control { return ControlClient(path: try ControlOptions.path(control)) }
         let setting = try ConfigurationOptions.parse([]).load().settings.control
-        guard let usual = setting?.value else {
+        guard let defaultPath = setting?.value else {
             throw Exit(
                 .runtimeError, error: "the control socket is turned off by '\(setting?.origin.word ?? "")'",
                 help: "name a socket there instead of 'false', and restart Alight, "
                     + "or name the socket of 'alight run' with --control")
         }
-        let descriptor = ControlSocket.connected(to: usual, timeout: 0)
+        let descriptor = ControlSocket.connected(to: defaultPath, timeout: 0)
         if descriptor >= 0 { close(descriptor) }
         // EAGAIN means that the listen backlog is full: the instance is running and may still answer.
-        if descriptor >= 0 || descriptor == -EAGAIN { return ControlClient(path: usual) }
-        let others = ControlSocket.othersAlive(besides: usual)
+        if descriptor >= 0 || descriptor == -EAGAIN { return ControlClient(path: defaultPath) }
+        let others = ControlSocket.otherSockets(excluding: defaultPath)
         if others.count > 1 {
             let names = others.map { "\n    \(Display.path($0))" }.joined()
             Output.error.write(
@@ -227,6 +227,6 @@ struct ControlChoice: ParsableArguments {
             throw Exit(.runtimeError)
         }
         // If nothing listens there, the request itself reports the reason best.
-        return ControlClient(path: others.first ?? usual)
+        return ControlClient(path: others.first ?? defaultPath)
     }
 }

@@ -51,22 +51,22 @@ struct ExplainCommand: ParsableCommand {
         let loaded = try rules.load(program)
         let disabled = Set(loaded.disabledRules.map(\.name))
         let rules = try rule.map { [try loaded.rule(named: $0)] } ?? loaded.rulesInOrder
-        program.sayUndescribed()
+        program.reportUndescribed()
         let environment = PathExplanation.Environment(
             ruleset: loaded.ruleset, isDisabled: { disabled.contains($0) }, runner: program.runner,
             journal: openJournal(settings), choice: event.flatMap(EventChoice.init), slots: RunningSlots(settings))
-        var isTaken = false
+        var isMatch = false
         for path in RawArguments.paths(paths) {
             let absolute = program.path(path)
             let explained = explain(absolute, rules, environment)
-            isTaken = isTaken || explained.rules.contains(where: \.explanation.isTaken)
+            isMatch = isMatch || explained.rules.contains(where: \.explanation.isMatch)
             if json {
                 for object in explained.objects { Output.standard.write(object.line) }
             } else {
                 Output.standard.write(explained.text)
             }
         }
-        throw Exit(isTaken ? .done : .nothingMatched)
+        throw Exit(isMatch ? .done : .nothingMatched)
     }
 
     /// Explains a path; leaves out the journal if it cannot be read.
@@ -76,7 +76,7 @@ struct ExplainCommand: ParsableCommand {
         do {
             return try PathExplanation(path, rules: rules, environment)
         } catch {
-            sayUnread(error)
+            reportUnread(error)
             var environment = environment
             environment.journal = nil
             if let explained = try? PathExplanation(path, rules: rules, environment) { return explained }
@@ -93,13 +93,13 @@ struct ExplainCommand: ParsableCommand {
         do {
             return try JournalReader(file, isTraceless: true)
         } catch {
-            sayUnread(error)
+            reportUnread(error)
             return nil
         }
     }
 
-    private func sayUnread(_ error: StorageError) {
-        Reporter(format: .text).say(
+    private func reportUnread(_ error: StorageError) {
+        Reporter(format: .text).emit(
             .warning, "past and pending jobs are not shown: \(Display.text(error.description))", help: error.help)
     }
 }

@@ -137,7 +137,7 @@ struct AttemptLine {
     init(_ report: AttemptReport) {
         (time, rule, event, path) = (report.time, report.rule, report.event.rawValue, report.path)
         (job, attempt, mostAttempts) = (report.job.description, report.attempt, report.maximumAttempts)
-        (outcome, isInterrupted) = (report.outcome.ending.rawValue, report.outcome.isInterrupted)
+        (outcome, isInterrupted) = (report.outcome.result.rawValue, report.outcome.isInterrupted)
         (message, outputs) = (report.outcome.message, report.outcome.outputs)
         (state, duration, pause) = (report.state, report.duration, report.pause)
     }
@@ -197,7 +197,7 @@ struct AttemptLine {
         case .pending where isInterrupted: return " (not counted as an attempt)"
         case .pending:
             guard let pause else { return "" }
-            if outcome == Outcome.Ending.notReady.rawValue {
+            if outcome == Outcome.Result.notReady.rawValue {
                 return " (not counted as an attempt; next in \(Reporter.seconds(pause)))"
             }
             return " (attempt \(attempt) of \(mostAttempts); next in \(Reporter.seconds(pause)))"

@@ -22,8 +22,8 @@ struct RulesOptions: ParsableArguments {
     /// Loads the rules and prints their diagnostics.
     ///
     /// - Throws: `Exit` when they cannot be used, or when no rule has a tag that was named.
-    func load(_ program: CommandContext, telling format: DiagnosticFormat = .text) throws -> LoadedRules {
-        var loaded = try program.load(rules, telling: format)
+    func load(_ program: CommandContext, diagnostics format: DiagnosticFormat = .text) throws -> LoadedRules {
+        var loaded = try program.load(rules, diagnostics: format)
         for tag in tags where !loaded.rulesInOrder.contains(where: { $0.tags.contains(tag) }) {
             let known = Set(loaded.rulesInOrder.flatMap(\.tags)).sorted()
             let help = Spelling.help(for: tag, candidates: known, noun: "tags") ?? "write 'tags: [NAME]' in a rule"
@@ -57,7 +57,7 @@ struct NamedRules: ParsableArguments {
     ///
     /// - Throws: `Exit` when they cannot be used.
     func load(_ program: CommandContext) throws -> LoadedRules {
-        try program.load(rules, telling: .text, allowsUnsetVariables: true)
+        try program.load(rules, diagnostics: .text, allowsUnsetVariables: true)
     }
 }
 
@@ -92,7 +92,7 @@ extension CommandContext {
     ///
     /// - Throws: `Exit` when they cannot be used.
     fileprivate func load(
-        _ named: [String], telling format: DiagnosticFormat, allowsUnsetVariables: Bool = false
+        _ named: [String], diagnostics format: DiagnosticFormat, allowsUnsetVariables: Bool = false
     ) throws -> LoadedRules {
         var loading = loading
         loading.allowsUnsetVariables = allowsUnsetVariables

@@ -66,17 +66,17 @@ struct RunCommand: ParsableCommand {
             Output.standard.flush()
             Output.error.flush()
         }
-        program.sayPassedOver(reporter)
+        program.reportSkippedDirectory(reporter)
         let service = once ? nil : ServiceManager(ProcessInfo.processInfo.environment)
         let dry = dryRun ? DryRun(runner: program.runner, reporter: reporter) : nil
         guard !loaded.ruleset.rules.isEmpty else {
             let which = rules.tags.isEmpty ? "all rules" : "all rules that have the tag"
-            reporter.say(.error, "\(which) are disabled", help: "set 'enabled: true' in one of them")
+            reporter.emit(.error, "\(which) are disabled", help: "set 'enabled: true' in one of them")
             throw Exit(.rulesInvalid)
         }
         if let dry {
-            dry.begin(loaded.ruleset)
-            program.sayUndescribed(reporter)
+            dry.start(loaded.ruleset)
+            program.reportUndescribed(reporter)
         }
         let retained = try open(settings.journalLocation(), keeping: settings.retention, reporter)
         var options = Engine.Options(
@@ -105,7 +105,7 @@ struct RunCommand: ParsableCommand {
                 dry?.report(report) ?? reporter.report(report)
                 service?.record(report)
             })
-        if !dryRun { LeftoverSearch(loaded.ruleset.rules).begin() }
+        if !dryRun { LeftoverSearch(loaded.ruleset.rules).start() }
         let stops = StopCount()
         let reloading = try reloading(engine, locations, seen, program, retained, reporter, service, dry)
         let terminal = Terminal()
@@ -149,7 +149,7 @@ struct RunCommand: ParsableCommand {
         // A write that failed earlier and has succeeded since is not an error.
         let failure = retained.journal.close(at: DiskProbe.now())
         // The error that stopped the run has already been reported.
-        if let failure, failure.mayPass || failure != summary.journalError { reporter.say(failure) }
+        if let failure, failure.mayPass || failure != summary.journalError { reporter.emit(failure) }
         reporter.end(summary, isRetained: retained.file != nil && failure == nil)
         throw Exit(failure == nil ? status(summary) : .runtimeError)
     }
@@ -160,11 +160,11 @@ struct RunCommand: ParsableCommand {
             output.neverBlock { loss in
                 switch loss {
                 case .begins:
-                    reporter.say(
+                    reporter.emit(
                         .warning, "\(name) is not being read: further lines are dropped",
                         help: "read it, or redirect it to a file or to /dev/null")
                 case .ended(let count):
-                    reporter.say(.warning, "\(Reporter.count(count, "line")) for \(name) were dropped")
+                    reporter.emit(.warning, "\(Reporter.count(count, "line")) for \(name) were dropped")
                 }
             }
         }
@@ -182,11 +182,11 @@ struct RunCommand: ParsableCommand {
         do throws(SystemError) {
             reloading = try RuleReloading(locations, tags: Set(rules.tags), seen: seen, program, reporter, service) {
                 loaded in
-                dry?.sayRoots(of: loaded.ruleset)
+                dry?.reportRoots(of: loaded.ruleset)
                 engine.reload(loaded.ruleset, ignored: retained.names(below: loaded.ruleset.roots))
             }
         } catch {
-            reporter.say(
+            reporter.emit(
                 .error, "cannot create an eventfd: \(error)",
                 help: "raise the limit of open files (ulimit -n)")
             throw Exit(.runtimeError)
@@ -196,7 +196,7 @@ struct RunCommand: ParsableCommand {
         do throws(ObservationError) {
             try reloading.watchFiles()
         } catch {
-            reporter.say(
+            reporter.emit(
                 .warning, "cannot watch the rules for changes: \(Display.text(error.description))",
                 help: "send SIGHUP after a change")
         }
@@ -214,15 +214,15 @@ struct RunCommand: ParsableCommand {
             let journal = retained.journal
             if dryRun, let file = retained.file, let holder = DiskStore.holder(of: file) {
                 let process = holder > 0 ? " (process \(holder))" : ""
-                reporter.say(
+                reporter.emit(
                     .notice, "another instance uses this journal\(process); its running jobs are listed as well")
             } else if journal.interrupted > 0 {
                 let jobs = Reporter.count(journal.interrupted, "job")
-                reporter.say(.notice, "\(jobs) interrupted by the last exit, to be run again")
+                reporter.emit(.notice, "\(jobs) interrupted by the last exit, to be run again")
             }
             if let first = journal.unreadable.first {
                 let jobs = Reporter.count(journal.unreadable.count, "job")
-                reporter.say(
+                reporter.emit(
                     .error,
                     "\(jobs) cannot be read; stored as failed: \(Display.text(first.description))"
                         + (journal.unreadable.count > 1 ? ", …" : ""),

@@ -133,14 +133,14 @@ struct WatchCommand: ParsableCommand {
     func run() throws {
         var options = try options()
         let printer = EventPrinter(isJSON: json)
-        options.notify = { printer.say($0) }
+        options.notify = { printer.emit($0) }
         let observer: FileObserver
         do throws(ObservationError) {
             options.globs = []
             for path in paths { options.globs += try WatchedPath.patterns(for: path) }
             observer = try FileObserver(roots: ["/"], options: options)
         } catch {
-            printer.say(error)
+            printer.emit(error)
             if case .invalidGlob = error { throw Exit(.usage) }
             throw Exit(.runtimeError)
         }
@@ -163,7 +163,7 @@ struct WatchCommand: ParsableCommand {
                     }
                 }
             } catch {
-                printer.say(error)
+                printer.emit(error)
             }
             Output.standard.exit(.runtimeError)
         }
@@ -251,16 +251,16 @@ struct EventPrinter: Sendable {
 
     private let reporter = Reporter(format: .text)
 
-    func say(_ error: ObservationError) { reporter.say(error) }
+    func emit(_ error: ObservationError) { reporter.emit(error) }
 
-    func say(_ notice: ObservationNotice) {
+    func emit(_ notice: ObservationNotice) {
         switch notice {
         case .ready(let directories):
-            reporter.say(.notice, "ready: watching \(Reporter.count(directories, "directory"))")
+            reporter.emit(.notice, "ready: watching \(Reporter.count(directories, "directory"))")
         case .progress(let directories): reporter.watching(.progress(directories: directories))
         case .overflow: reporter.watching(.overflow)
         case .rescanned: break
-        case .rootMissing(let root): reporter.say(.notice, "'\(Display.path(root))' does not exist; waiting for it")
+        case .rootMissing(let root): reporter.emit(.notice, "'\(Display.path(root))' does not exist; waiting for it")
         case .rootAppeared(let root): reporter.watching(.rootAppeared(root))
         case .unmounted(let directory): reporter.watching(.unmounted(directory, point: directory))
         case .mounted(let directory): reporter.watching(.mounted(directory))
@@ -268,13 +268,13 @@ struct EventPrinter: Sendable {
             let reason =
                 fileSystem.map { "the kernel does not report all changes on \(Display.text($0))" }
                 ?? "'--backend poll' is set"
-            reporter.sayPolling(directory, every: interval, reason)
+            reporter.reportPolling(directory, every: interval, reason)
         case .watchLimit(let sysctl, let limit, let needed, let polled):
             let limit = InotifyLimit(name: sysctl, value: limit)
             reporter.watching(.limited(WatchShortage(limit: limit, needed: needed, polled: polled)))
         case .unreadable(let path, let errno): reporter.report(.notice(.unreadable(path, errno: errno)))
         case .stillWritten(let path, let duration): reporter.report(.notice(.stillWritten(path, for: duration)))
-        case .failure(let error): say(error)
+        case .failure(let error): emit(error)
         }
     }
 }

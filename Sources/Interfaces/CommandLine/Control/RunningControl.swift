@@ -38,14 +38,14 @@ struct RunningControl {
             return
         }
         var text: (@Sendable () -> String)?
-        if let metrics { text = { metrics.text(operations.standing()) } }
+        if let metrics { text = { metrics.text(operations.currentStatus()) } }
         var routes = Routes(operations, metrics: text)
         routes.addPages(operations)
         do throws(ControlProblem) {
             server = try ControlServer(
                 socket, addresses: addresses, access: access, routes: routes, operations: operations, feed: feed,
                 complain: { problem in
-                    reporter.say(
+                    reporter.emit(
                         .warning, "cannot serve requests at the control socket: \(Display.text(problem))",
                         help: "install libmicrohttpd12, and restart Alight")
                 })
@@ -54,14 +54,14 @@ struct RunningControl {
         }
         for link in addresses.map({ "http://\($0.linkText)/" }) + urls.map({ "\($0)/" }) {
             guard let token = access.token else {
-                reporter.say(.notice, "dashboard: \(link)")
+                reporter.emit(.notice, "dashboard: \(link)")
                 continue
             }
             // The token is required for access, so it is printed at every log level.
             reporter.log(.notice, "dashboard: \(link)?token=\(token)")
         }
         for address in addresses where !address.isLoopback {
-            reporter.say(
+            reporter.emit(
                 .warning, "'\(address.text)' can be reached by other hosts, and the connection is not encrypted",
                 help: "listen at 127.0.0.1 and use ssh -L, or put a proxy with TLS in front")
         }
@@ -84,28 +84,28 @@ struct RunningControl {
     func end() { server?.stop() }
 
     private static func socket(_ setting: Setting<PathBytes?>?, _ reporter: Reporter) throws -> ControlSocket? {
-        guard let usual = setting?.value else { return nil }
+        guard let defaultPath = setting?.value else { return nil }
         func withoutIt(_ problem: ControlProblem) -> ControlSocket? {
-            reporter.say(
+            reporter.emit(
                 .warning, "\(Display.text(problem.message)); without it there is no 'alight status'",
                 help: problem.help)
             return nil
         }
         do throws(ControlProblem) {
-            return try ControlSocket(at: usual)
+            return try ControlSocket(at: defaultPath)
         } catch {
             // A socket named with `--control` is for this instance alone and is required; other settings may be shared.
             if setting?.origin == .flag("--control") { throw reporter.failure(error) }
             guard error.isTaken else { return withoutIt(error) }
         }
         // Removes the sockets of instances that were killed.
-        _ = ControlSocket.othersAlive(besides: usual, removingDead: true)
-        let other = ControlSocket.besides(usual, process: getpid())
+        _ = ControlSocket.otherSockets(excluding: defaultPath, removingStale: true)
+        let other = ControlSocket.excluding(defaultPath, process: getpid())
         do throws(ControlProblem) {
             let socket = try ControlSocket(at: other)
-            reporter.say(
+            reporter.emit(
                 .notice,
-                "another instance listens at '\(Display.path(usual))'; this one listens at '\(Display.path(other))'"
+                "another instance listens at '\(Display.path(defaultPath))'; this one listens at '\(Display.path(other))'"
             )
             return socket
         } catch {

@@ -123,7 +123,7 @@ extension RunningOperations {
         // No symbolic link below the rule's root is followed: access to the job does not imply access to the link's
         // target.
         let rule = engine.status(at: .now).ruleset.rule(named: job.rule)
-        let descriptor = Self.open(path, below: rule?.root(taking: path) ?? "/")
+        let descriptor = Self.open(path, below: rule?.root(matching: path) ?? "/")
         guard descriptor >= 0 else { throw gone }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         var status = stat()

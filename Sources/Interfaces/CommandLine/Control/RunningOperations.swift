@@ -44,9 +44,9 @@ final class RunningOperations: Operations {
 
     // MARK: Status
 
-    func status() throws(APIError) -> JSONValue { standing().object }
+    func status() throws(APIError) -> JSONValue { currentStatus().object }
 
-    func standing() -> RunningStatus {
+    func currentStatus() -> RunningStatus {
         let now = ContinuousClock.now
         var status = engine.status(at: now)
         if !status.slowed.isEmpty { forgetSettled(&status) }

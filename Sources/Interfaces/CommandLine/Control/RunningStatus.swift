@@ -121,7 +121,7 @@ extension EngineStatus {
             "paused": .bool(pauses.hold(rule.name)), "pending": .count(pending), "running": .count(running),
             "succeeded": .count(tally.succeeded), "skipped": .count(tally.skipped), "failed": .count(failed),
             "last": tally.last.map { $0.object(isKnown: isKnown($0.job)) } ?? .null,
-            "place": .string("\(rule.location.file):\(rule.location.line)"),
+            "location": .string("\(rule.location.file):\(rule.location.line)"),
             "path": .string(rule.globs.map(\.description).joined(separator: ", ")),
         ]
     }

@@ -52,7 +52,7 @@ extension ActionPlan.Program {
 // The confinement of a program as text and as JSON: only the settings that differ from the default.
 extension ProgramConfinement {
     /// The default confinement.
-    private static let usual = ProgramConfinement()
+    private static let defaults = ProgramConfinement()
 
     var words: [String] {
         var words: [String] = []
@@ -60,7 +60,7 @@ extension ProgramConfinement {
             let home = "HOME is \(Display.path(user.home))"
             words.append("as user \(Display.text(user.text)) (\(user.uid):\(user.gid)), whose \(home)")
         }
-        if umask != Self.usual.umask { words.append("umask: \(umaskText)") }
+        if umask != Self.defaults.umask { words.append("umask: \(umaskText)") }
         if let nice { words.append("nice: \(nice)") }
         if let ioPriority { words.append("ionice: \(ioPriority.text)") }
         if !limits.shown.isEmpty {
@@ -96,7 +96,7 @@ extension ProgramConfinement {
                     "user": .string(user.text), "uid": .count(user.uid), "gid": .count(user.gid),
                     "groups": .array(user.groups.map { .count($0) }),
                 ]
-            }, "umask": umask == Self.usual.umask ? nil : .string(umaskText), "nice": nice.map { .count($0) },
+            }, "umask": umask == Self.defaults.umask ? nil : .string(umaskText), "nice": nice.map { .count($0) },
             "ionice": ioPriority.map { .string($0.text) }, "limits": most.isEmpty ? nil : .object(most),
             "sandbox": grants == nil && allowsNetwork
                 ? nil

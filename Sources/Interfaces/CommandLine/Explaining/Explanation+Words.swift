@@ -63,12 +63,12 @@ extension Explanation {
         case .depth(let levels, let limit):
             let directories = levels == 1 ? "1 directory" : "\(levels) directories"
             return ("depth", "it is \(directories) below the root, and 'depth' is \(limit)", nil)
-        case .leftOut(let kind, let glob, let part): return Self.words(kind, glob, part, path)
+        case .excluded(let kind, let glob, let part): return Self.words(kind, glob, part, path)
         }
     }
 
     private static func words(
-        _ kind: PathFilter.Refusal.LeftOut, _ glob: Glob, _ part: [UInt8], _ path: PathBytes
+        _ kind: PathFilter.Refusal.Exclusion, _ glob: Glob, _ part: [UInt8], _ path: PathBytes
     ) -> (code: String, message: String, help: String?) {
         let code = kind.rawValue
         let pattern = "'\(Display.text(glob.pattern))'"

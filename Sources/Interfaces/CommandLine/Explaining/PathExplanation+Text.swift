@@ -30,11 +30,11 @@ extension PathExplanation {
         var details: [String] = entry.alias.map { ["by the name \(Display.path($0))"] } ?? []
         let verdict: String
         switch explanation.verdict {
-        case .left(let reason):
+        case .unmatched(let reason):
             let (_, message, help) = explanation.words(for: reason)
             verdict = "\(name): no match: \(message)"
             if let help { details.append("help: \(help)") }
-        case .taken(let location):
+        case .matched(let location):
             verdict = "\(name): match"
             details += whole(entry, location)
         }
@@ -188,7 +188,7 @@ extension PathRecord {
     }
 }
 
-extension Explanation.Hold {
+extension Explanation.WaitReason {
     fileprivate func words(of path: PathBytes) -> String {
         switch self {
         case .writer:

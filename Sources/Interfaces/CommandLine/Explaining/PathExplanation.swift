@@ -81,7 +81,7 @@ struct PathExplanation {
         let pauses = try environment.journal?.pauses() ?? Pauses()
         for index in entries.indices {
             // A root is polled for all of its rules if one of them sets that.
-            if case .taken(let location) = entries[index].explanation.verdict {
+            if case .matched(let location) = entries[index].explanation.verdict {
                 let root = coverage.roots.first { $0.path == location.root }
                 entries[index].explanation.polling = entries[index].explanation.polling ?? root?.polling
             }
@@ -98,7 +98,7 @@ struct PathExplanation {
             path: inspected, directory: { KernelFileSystem().stat($0) },
             root: { KernelFileSystem().stat(KernelFileSystem().resolve($0) ?? $0) },
             polling: { PollingReason.unreliableFileSystem(of: $0) })
-        let root = rules.compactMap { $0.root(taking: path) }.max { $0.bytes.count < $1.bytes.count }
+        let root = rules.compactMap { $0.root(matching: path) }.max { $0.bytes.count < $1.bytes.count }
         inspection.content = { ConditionInput.Content(of: path, below: root ?? path.parent) }
         inspection.now = now
         if case .present(let snapshot) = inspected, snapshot.type == .file {
@@ -141,13 +141,13 @@ struct PathExplanation {
 extension PathExplanation.OfRule {
     /// The path of the event that the rule receives.
     fileprivate var reportedPath: PathBytes {
-        if case .taken(let location) = explanation.verdict, let unit = location.unit { return unit }
+        if case .matched(let location) = explanation.verdict, let unit = location.unit { return unit }
         return explanation.path
     }
 
     /// Determines the next event, the reasons to wait, and the plans of the actions.
     fileprivate mutating func lookAhead(_ environment: PathExplanation.Environment, isPaused: Bool, _ now: Timestamp) {
-        guard case .taken(let location) = explanation.verdict else { return }
+        guard case .matched(let location) = explanation.verdict else { return }
         let rule = explanation.rule
         var snapshot: Snapshot?
         if case .present(let present) = KernelFileSystem().stat(reportedPath) { snapshot = present }
@@ -157,14 +157,14 @@ extension PathExplanation.OfRule {
         self.next = next
         let event = next.event
         guard rule.events.takes(event.kind, changed: event.changed) else {
-            explanation.verdict = .left(.event(environment.choice?.word ?? event.kind.rawValue))
+            explanation.verdict = .unmatched(.event(environment.choice?.word ?? event.kind.rawValue))
             return
         }
         let ruleset = environment.ruleset
         let stopper = ruleset.index(of: rule.name).flatMap { index in
             ruleset.stopper(of: event, to: index, reading: { ConditionInput.Content(of: $0) })
         }
-        if let stopper { return explanation.verdict = .left(.stopped(by: stopper.name)) }
+        if let stopper { return explanation.verdict = .unmatched(.stopped(by: stopper.name)) }
         waitReasons = (isPaused ? [.paused] : []) + WaitReason.all(rule, event, record, among: ruleset, now: now)
         if let slots = environment.slots?.reason(of: rule) { waitReasons.append(slots) }
         plan(rule, event, environment, now)
@@ -218,21 +218,21 @@ extension PathExplanation {
             let rule = explanation.rule
             var object = [String: JSONValue](
                 [
-                    "rule": .string(rule.name), "place": .string(rule.location.description),
-                    "taken": .bool(explanation.isTaken), "type": .null, "known": .bool(entry.record.isKnown),
+                    "rule": .string(rule.name), "location": .string(rule.location.description),
+                    "matches": .bool(explanation.isMatch), "type": .null, "known": .bool(entry.record.isKnown),
                     "open": .array(entry.record.open.map { .object($0.object) }),
                     "ran": .array(entry.record.ended.map { .object($0.object) }),
                 ], paths: ["path": path, "alias": entry.alias])
             if case .present(let snapshot) = inspected { object["type"] = .string(snapshot.type.rawValue) }
             switch explanation.verdict {
-            case .left(let reason):
+            case .unmatched(let reason):
                 let (code, message, help) = explanation.words(for: reason)
                 object["reason"] = .string(code)
                 object["message"] = .string(message)
                 object["help"] = help.map { .string($0) }
                 if case .name(let refusal) = reason { object.merge(refusal.members) { $1 } }
                 if case .stopped(let stopper) = reason { object["stopped_by"] = .string(stopper) }
-            case .taken(let location):
+            case .matched(let location):
                 let paths = [String: JSONValue](
                     [:], paths: ["root": location.root, "relative": location.relative, "unit": location.unit])
                 for members in [paths, explanation.members, entry.members] { object.merge(members) { $1 } }
@@ -312,7 +312,7 @@ extension PathFilter.Refusal {
         return switch reason {
         case .outside, .above, .depth: ["glob": glob]
         case .glob(let part), .hidden(let part): .init(["glob": glob], paths: ["part": PathBytes(part)])
-        case .leftOut(_, let pattern, let part):
+        case .excluded(_, let pattern, let part):
             .init(["glob": glob, "pattern": .string(pattern.description)], paths: ["part": PathBytes(part)])
         }
     }

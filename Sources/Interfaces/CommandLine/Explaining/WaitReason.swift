@@ -88,7 +88,7 @@ extension Rule {
         let names = (try? files.names(in: path.parent)) ?? []
         let members = names.map { path.parent.appending($0.bytes) }.filter { member in
             guard group.mayBelong(PathBytes(member.lastComponent), to: key), group.key(of: member) == key,
-                let root = root(taking: member), case .present(let snapshot) = files.inspect(at: member),
+                let root = root(matching: member), case .present(let snapshot) = files.inspect(at: member),
                 types.contains(snapshot.type)
             else { return false }
             if member == path { return true }

@@ -90,7 +90,7 @@ extension HandlerProblem {
     }
 
     /// Prints the error on standard error.
-    func say(_ title: String = "") { Output.error.write(line(title)) }
+    func emit(_ title: String = "") { Output.error.write(line(title)) }
 }
 
 /// Returns the parsed value of an option.
@@ -112,7 +112,7 @@ struct Exit: Error {
 
     /// Prints an error with its help, and exits the program with a status.
     init(_ status: ExitStatus, error message: String, help: String?) {
-        HandlerProblem(message: message, help: help).say()
+        HandlerProblem(message: message, help: help).emit()
         self.init(status)
     }
 
@@ -121,7 +121,7 @@ struct Exit: Error {
         if let exit = error as? Exit {
             self = exit
         } else if let problem = HandlerProblem(error) {
-            problem.say()
+            problem.emit()
             self.init(.runtimeError)
         } else {
             return nil
@@ -131,14 +131,14 @@ struct Exit: Error {
 
 extension Reporter {
     /// Reports an error.
-    func say(_ error: any Error) {
+    func emit(_ error: any Error) {
         let problem = HandlerProblem(error) ?? HandlerProblem(message: String(describing: error), help: nil)
-        say(.error, Display.text(problem.message), help: problem.help)
+        emit(.error, Display.text(problem.message), help: problem.help)
     }
 
     /// Reports an error, and returns the exit of the program.
     func failure(_ error: any Error) -> Exit {
-        say(error)
+        emit(error)
         return Exit(.runtimeError)
     }
 }

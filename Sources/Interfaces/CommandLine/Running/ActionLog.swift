@@ -27,7 +27,7 @@ struct ActionLog: LogHandler {
             }
         var fields = metadata
         if let more = event.metadata { fields.merge(more) { _, new in new } }
-        reporter.say(level, Display.text(event.message.description), fields: fields.mapValues(\.description))
+        reporter.emit(level, Display.text(event.message.description), fields: fields.mapValues(\.description))
     }
 }
 

@@ -19,7 +19,7 @@ struct Applying {
     /// - Returns: The exit status.
     /// - Throws: An `ObservationError` when no thread can be started.
     func run(_ journal: DiskStore, _ program: CommandContext) throws -> ExitStatus {
-        program.sayPassedOver()
+        program.reportSkippedDirectory()
         let wanted = Set(paths)
         let progress = ApplyProgress(total: wanted.count, width: TerminalText.errorWidth)
         let reporter = Reporter(format: .text)
@@ -29,7 +29,7 @@ struct Applying {
             report: { report in
                 let ended = report.attempts.filter { wanted.contains($0.path) && $0.state != .pending }
                 let failed = ended.filter { $0.state == .failed }
-                for attempt in failed { progress.say(AttemptLine(attempt).text(hasColor: false)) }
+                for attempt in failed { progress.emit(AttemptLine(attempt).text(hasColor: false)) }
                 if !report.attempts.isEmpty {
                     progress.add(done: ended.count, failed: failed.count)
                 } else {
@@ -56,7 +56,7 @@ struct Applying {
         progress.end()
         let failure = journal.close(at: DiskProbe.now()) ?? summary.error
         // The error that stopped the run has already been reported.
-        if let failure, failure.mayPass || failure != summary.error { reporter.say(failure) }
+        if let failure, failure.mayPass || failure != summary.error { reporter.emit(failure) }
         let (done, failed) = progress.counts
         let files = Reporter.count(wanted.count, "file")
         if !summary.open.isEmpty {
@@ -105,7 +105,7 @@ final class ApplyProgress: Sendable {
     }
 
     /// Writes a line to standard output, and redraws the bar below it.
-    func say(_ line: String) {
+    func emit(_ line: String) {
         state.withLock { state in
             clear(&state)
             Output.standard.write(line)

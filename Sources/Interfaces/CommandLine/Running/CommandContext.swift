@@ -130,9 +130,9 @@ struct CommandContext {
     }
 
     /// Warns about plugins that were not started to describe themselves.
-    func sayUndescribed(_ reporter: Reporter = Reporter(format: .text)) {
+    func reportUndescribed(_ reporter: Reporter = Reporter(format: .text)) {
         for path in discovery.undescribed {
-            reporter.say(
+            reporter.emit(
                 .warning,
                 "'\(Display.path(path))' was not run to describe itself, since this command starts no plugins: "
                     + "its events, types and parameters are not checked",
@@ -141,9 +141,9 @@ struct CommandContext {
     }
 
     /// Warns about a directory of another user with the name of the directory for temporary files.
-    func sayPassedOver(_ reporter: Reporter = Reporter(format: .text)) {
+    func reportSkippedDirectory(_ reporter: Reporter = Reporter(format: .text)) {
         guard let directory = scratchDirectories.passedOver else { return }
-        reporter.say(
+        reporter.emit(
             .warning,
             "'\(Display.path(directory))' is not a private directory of this user; "
                 + "'\(Display.path(scratchDirectories.base))' is used instead",

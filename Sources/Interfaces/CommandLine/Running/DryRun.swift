@@ -15,15 +15,15 @@ struct DryRun: Sendable {
     let reporter: Reporter
 
     /// Prints what a run would do before it watches.
-    func begin(_ ruleset: Ruleset) {
-        reporter.say(.notice, "dry run: nothing is run, written or sent")
-        sayRoots(of: ruleset)
+    func start(_ ruleset: Ruleset) {
+        reporter.emit(.notice, "dry run: nothing is run, written or sent")
+        reportRoots(of: ruleset)
     }
 
     /// Prints the directories that a run would create.
-    func sayRoots(of ruleset: Ruleset) {
+    func reportRoots(of ruleset: Ruleset) {
         for (root, rule) in ruleset.rootsToMake(in: .kernel) {
-            reporter.say(.notice, "would create the directory '\(Display.path(root))'", fields: ["rule": rule])
+            reporter.emit(.notice, "would create the directory '\(Display.path(root))'", fields: ["rule": rule])
         }
     }
 
@@ -35,7 +35,7 @@ struct DryRun: Sendable {
         var outcomes: [PathBytes: Outcome] = [:]
         for plan in runner.plan(action, invocations) {
             let paths = Set(plan.events.map(\.path))
-            say(plan, action, invocations.filter { paths.contains($0.job.event.path) })
+            emit(plan, action, invocations.filter { paths.contains($0.job.event.path) })
             var outcome = Outcome(.succeeded, code: Self.code, outputs: plan.outputs)
             if case .impossible(let failure) = plan.work { outcome = failure }
             for path in paths { outcomes[path] = outcome }
@@ -52,7 +52,7 @@ struct DryRun: Sendable {
             reporter.format == .json ? object().merging(["dry_run": true]) { $1 }.line : line())
     }
 
-    private func say(_ plan: ActionPlan, _ action: Action, _ invocations: [Invocation]) {
+    private func emit(_ plan: ActionPlan, _ action: Action, _ invocations: [Invocation]) {
         guard let first = invocations.first?.job else { return }
         let verb =
             switch plan.work {
@@ -115,10 +115,10 @@ struct DryRun: Sendable {
                 "would wait: \(Display.text(job.rule)): \(job.event) \(Display.path(job.path))"
                     + (reason.map { ": \(Display.text($0))" } ?? ""), object)
         }
-        if let error = summary.error { reporter.say(error) }
+        if let error = summary.error { reporter.emit(error) }
         if !summary.unsettled.isEmpty {
             let paths = Reporter.count(summary.unsettled.count, "path")
-            reporter.say(.notice, "still settling at the end: \(paths)")
+            reporter.emit(.notice, "still settling at the end: \(paths)")
         }
     }
 }

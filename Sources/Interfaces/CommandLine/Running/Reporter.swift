@@ -21,17 +21,17 @@ struct Reporter: Sendable {
     // Long because the message of each report is here.
     func report(_ report: EngineReport) {
         switch report {
-        case .ready(let directories, let rules): say(.notice, "ready: \(Self.watching(directories, rules))")
-        case .reloaded(let directories, let rules): say(.notice, "reloaded: \(Self.watching(directories, rules))")
+        case .ready(let directories, let rules): emit(.notice, "ready: \(Self.watching(directories, rules))")
+        case .reloaded(let directories, let rules): emit(.notice, "reloaded: \(Self.watching(directories, rules))")
         case .notReloaded(let error):
-            say(error)
-            say(.error, "the new rules are rejected; the rules loaded before stay in effect")
+            emit(error)
+            emit(.error, "the new rules are rejected; the rules loaded before stay in effect")
         case .accepted: break
-        case .paused(let pauses): say(.notice, Self.words(pauses))
+        case .paused(let pauses): emit(.notice, Self.words(pauses))
         case .attempt(let attempt): self.attempt(attempt)
         case .batch(let attempts): batch(attempts)
-        case .braked(let rule, let path, let limit, let pause):
-            say(
+        case .loopDetected(let rule, let path, let limit, let pause):
+            emit(
                 .error,
                 "the rule has run \(limit) times for '\(Display.path(path))' within \(Self.seconds(pause)), like rules "
                     + "that trigger themselves or each other; it does not run for this path for \(Self.seconds(pause))",
@@ -39,40 +39,40 @@ struct Reporter: Sendable {
                     + "or set 'own_writes: ignore'; 'alight jobs --state failed' shows the last event",
                 fields: ["rule": rule])
         case .superseded(let rule, let job, let path):
-            say(
+            emit(
                 .notice, "'\(Display.path(path))' changed before its action started; waiting until it settles again",
                 fields: ["rule": rule, "job": job.description, "code": "superseded"])
         case .slowed(let rule, let failures, let cannotStart, let message):
             let cause = message.isEmpty ? "" : ", the last one: \(Display.text(message))"
-            say(
+            emit(
                 .error,
                 "\(failures) failures in a row\(cause); jobs are tried one at a time, every 1 s to 1 min, "
                     + "until one succeeds",
                 help: cannotStart ? "check that its program exists and is executable" : nil, fields: ["rule": rule])
-        case .recovered(let rule): say(.notice, "a job has succeeded; the other jobs continue", fields: ["rule": rule])
+        case .recovered(let rule): emit(.notice, "a job has succeeded; the other jobs continue", fields: ["rule": rule])
         case .watching(let watching): self.watching(watching)
-        case .writersUnreported(let error): sayWritersUnreported(error)
+        case .writersUnreported(let error): reportMissingWriters(error)
         case .notice(.stillWritten(let path, let duration)):
             let minutes = duration.components.seconds / 60
-            say(.warning, "'\(Display.path(path))' has been open for writing for \(minutes) minutes; still waiting")
+            emit(.warning, "'\(Display.path(path))' has been open for writing for \(minutes) minutes; still waiting")
         case .notice(.unreadable(let path, let errno)):
-            say(.error, "cannot stat '\(Display.path(path))': \(SystemError(errno: errno))")
+            emit(.error, "cannot stat '\(Display.path(path))': \(SystemError(errno: errno))")
         case .incomplete(let rule, let path, let missing, let duration):
             let kinds = Display.list(missing)
-            say(
+            emit(
                 .warning,
                 "'\(Display.path(path))' has waited \(duration.components.seconds / 60) minutes for \(kinds) of its group",
                 help: "add the missing files, or remove them from 'require:'", fields: ["rule": rule])
         case .closed(let rule, let opens):
-            say(.notice, "jobs wait for the rule's window, which opens at \(opens)", fields: ["rule": rule])
+            emit(.notice, "jobs wait for the rule's window, which opens at \(opens)", fields: ["rule": rule])
         case .waiting(let rule, let jobs):
-            say(
+            emit(
                 .warning, "the rule is not loaded; keeping \(Self.count(jobs, "job")) until it is loaded again",
                 help: "if the rule has a new name, add 'formerly: \(Display.text(rule))' to it", fields: ["rule": rule])
-        case .journal(let error?): say(error)
-        case .journal(nil): say(.notice, "the journal can be written again")
+        case .journal(let error?): emit(error)
+        case .journal(nil): emit(.notice, "the journal can be written again")
         case .draining(let jobs):
-            say(
+            emit(
                 .notice,
                 jobs == 0
                     ? "stopping" : "stopping: finishing \(Self.count(jobs, "job")); repeat the signal to stop at once")
@@ -85,37 +85,37 @@ struct Reporter: Sendable {
         switch report {
         case .ready, .rescanned, .listing, .listed, .changed, .overflowAgain: break
         case .progress(let directories):
-            if Output.error.hasColor { say(.notice, "listing: \(directories) directories so far") }
+            if Output.error.hasColor { emit(.notice, "listing: \(directories) directories so far") }
         case .overflow:
-            say(.warning, "the kernel queue overflowed; rescanning all files (events may be late, none are lost)")
+            emit(.warning, "the kernel queue overflowed; rescanning all files (events may be late, none are lost)")
         case .rootMissing(let root, let directory):
-            say(.notice, "'\(Display.path(root))' does not exist; waiting for it in '\(Display.path(directory))'")
-        case .rootAppeared(let root): say(.notice, "'\(Display.path(root))' exists now")
+            emit(.notice, "'\(Display.path(root))' does not exist; waiting for it in '\(Display.path(directory))'")
+        case .rootAppeared(let root): emit(.notice, "'\(Display.path(root))' exists now")
         case .unmounted(let directory, _):
-            say(
+            emit(
                 .warning,
                 "the file system at '\(Display.path(directory))' was unmounted; its files are not reported as deleted")
-        case .mounted(let directory): say(.notice, "a file system was mounted at '\(Display.path(directory))'")
-        case .polling(let directory, let reason, let interval): sayPolling(directory, every: interval, reason.text)
+        case .mounted(let directory): emit(.notice, "a file system was mounted at '\(Display.path(directory))'")
+        case .polling(let directory, let reason, let interval): reportPolling(directory, every: interval, reason.text)
         case .limited(let shortage):
-            say(
+            emit(
                 .warning,
                 "\(shortage.limit.name) is \(shortage.limit.value), and \(shortage.needed) "
                     + "\(shortage.needed == 1 ? "is" : "are") needed; "
                     + "\(Self.count(shortage.polled, "directory")) will be polled instead",
                 help: "raise it: sysctl \(shortage.limit.name)=\(shortage.needed)")
         case .writersUnreported(let directory, let errno):
-            say(
+            emit(
                 .warning,
                 "the file system of '\(Display.path(directory))' does not report who writes "
                     + "(\(SystemError(errno: errno))); 'by' is omitted, and 'where: { by: … }' does not match there",
                 help: "move the directory to a local file system, or remove 'by'")
-        case .failure(let error): say(.error, Display.text(error.description), help: error.help)
+        case .failure(let error): emit(.error, Display.text(error.description), help: error.help)
         }
     }
 
-    func sayPolling(_ directory: PathBytes, every interval: Duration, _ reason: String) {
-        say(.notice, "polling '\(Display.path(directory))' every \(Self.seconds(interval)): \(reason)")
+    func reportPolling(_ directory: PathBytes, every interval: Duration, _ reason: String) {
+        emit(.notice, "polling '\(Display.path(directory))' every \(Self.seconds(interval)): \(reason)")
     }
 
     // MARK: Messages
@@ -127,7 +127,7 @@ struct Reporter: Sendable {
     }
 
     /// Writes a message to standard error, if its level is high enough.
-    func say(_ level: LogLevel, _ message: String, help: String? = nil, fields: [String: String] = [:]) {
+    func emit(_ level: LogLevel, _ message: String, help: String? = nil, fields: [String: String] = [:]) {
         if logs(level) { log(level, message, help: help, fields: fields) }
     }
 
@@ -151,7 +151,7 @@ struct Reporter: Sendable {
     }
 
     /// Prints a diagnostic about the rules.
-    func say(_ diagnostic: Diagnostic) {
+    func emit(_ diagnostic: Diagnostic) {
         guard format != .text else {
             diagnostic.log(as: .text)
             return
@@ -159,7 +159,7 @@ struct Reporter: Sendable {
         let location = diagnostic.location
         var fields = ["file": location.file]
         if location.line > 0 { (fields["line"], fields["column"]) = ("\(location.line)", "\(location.column)") }
-        say(
+        emit(
             diagnostic.severity == .error ? .error : .warning, diagnostic.message, help: diagnostic.help, fields: fields
         )
     }
@@ -171,17 +171,17 @@ struct Reporter: Sendable {
     ///   - isRetained: Whether the next start continues with the unfinished jobs.
     func end(_ summary: EngineSummary, isRetained: Bool) {
         let level = isRetained ? LogLevel.notice : .warning
-        if let error = summary.error { say(error) }
+        if let error = summary.error { emit(error) }
         if !summary.unsettled.isEmpty {
             let paths = Display.list(summary.unsettled.prefix(5))
             let more = summary.unsettled.count > 5 ? ", …" : ""
             let noun = summary.unsettled.count == 1 ? "path was" : "paths were"
             let then = isRetained ? "left for the next start" : "not handled"
-            say(level, "\(summary.unsettled.count) \(noun) still settling, and \(then): \(paths)\(more)")
+            emit(level, "\(summary.unsettled.count) \(noun) still settling, and \(then): \(paths)\(more)")
         }
         guard summary.unfinished > 0 else { return }
         let jobs = Self.count(summary.unfinished, "job")
-        say(level, isRetained ? "left for the next start: \(jobs)" : "not finished: \(jobs)")
+        emit(level, isRetained ? "left for the next start: \(jobs)" : "not finished: \(jobs)")
     }
 
     static func count(_ number: some BinaryInteger, _ noun: String) -> String {
@@ -203,24 +203,24 @@ struct Reporter: Sendable {
     // MARK: Actions
 
     private func attempt(_ report: AttemptReport) {
-        guard logs(report.weight) else { return }
+        guard logs(report.level) else { return }
         switch format {
         case .journal:
-            if report.isLeft { break }
-            Output.standard.write("<\(report.weight.priority)>\(AttemptLine(report).story(hasColor: false))")
+            if report.isExcluded { break }
+            Output.standard.write("<\(report.level.priority)>\(AttemptLine(report).story(hasColor: false))")
         case .text:
-            if !report.isLeft { Output.standard.write(AttemptLine(report).text(hasColor: Output.standard.hasColor)) }
+            if !report.isExcluded { Output.standard.write(AttemptLine(report).text(hasColor: Output.standard.hasColor)) }
         case .json: Output.standard.write(Self.object(report).line)
         }
     }
 
     /// Prints one line as text, or one JSON object per event.
     private func batch(_ reports: [AttemptReport]) {
-        let reports = reports.filter { logs($0.weight) }
+        let reports = reports.filter { logs($0.level) }
         switch format {
         case .journal: for report in reports { attempt(report) }
         case .text:
-            let shown = reports.filter { !$0.isLeft }
+            let shown = reports.filter { !$0.isExcluded }
             if !shown.isEmpty { Output.standard.write(Self.line(shown, hasColor: Output.standard.hasColor)) }
         case .json:
             for report in reports {
@@ -282,7 +282,7 @@ struct Reporter: Sendable {
                 "time": .string(report.time.description), "rule": .string(report.rule),
                 "event": .string(report.event.rawValue), "job": .string(report.job.description),
                 "attempt": .count(report.attempt), "max_attempts": .count(report.maximumAttempts),
-                "action": .string(report.action), "outcome": .string(outcome.ending.rawValue),
+                "action": .string(report.action), "outcome": .string(outcome.result.rawValue),
                 "state": .string(report.state.rawValue), "message": .string(outcome.message),
                 "duration_ms": .number(milliseconds(report.duration)), "code": outcome.code.map { .string($0) },
                 "retry_ms": report.pause.map { .number(milliseconds($0)) },
@@ -307,10 +307,10 @@ struct Reporter: Sendable {
 
 extension AttemptReport {
     /// The level of the attempt as a message.
-    var weight: LogLevel {
+    var level: LogLevel {
         switch state {
         case .succeeded, .skipped, .running: .info
-        case .pending: outcome.ending == .notReady || outcome.isInterrupted ? .info : .warning
+        case .pending: outcome.result == .notReady || outcome.isInterrupted ? .info : .warning
         case .failed: .error
         }
     }
@@ -318,7 +318,7 @@ extension AttemptReport {
     /// Whether a condition excluded the file.
     ///
     /// That is not reported, like a file that the path does not match.
-    fileprivate var isLeft: Bool { state == .skipped && outcome.code == "where" }
+    fileprivate var isExcluded: Bool { state == .skipped && outcome.code == "where" }
 }
 
 extension LogLevel {
@@ -336,19 +336,19 @@ extension LogLevel {
 
 extension Reporter {
     /// Reports once that the writers of files are not known.
-    func sayWritersUnreported(_ error: WatchError) {
+    func reportMissingWriters(_ error: WatchError) {
         let effect = "'by' is omitted, and 'where: { by: … }' matches no files"
         switch error {
         case .refused(_, errno: EPERM):
-            say(
+            emit(
                 .warning, "the kernel reports who writes only to processes with CAP_SYS_ADMIN; \(effect)",
                 help: "run Alight as root, or remove 'by'")
         case .refused(_, let errno):
-            say(
+            emit(
                 .warning, "cannot find out who writes (fanotify: \(SystemError(errno: errno))); \(effect)",
                 help: errno == EMFILE
                     ? "raise fs.fanotify.max_user_groups" : "run Linux 5.9 or later with fanotify, or remove 'by'")
-        case .notDirectory: say(.warning, Display.text(error.description), help: error.help)
+        case .notDirectory: emit(.warning, Display.text(error.description), help: error.help)
         }
     }
 }

@@ -114,7 +114,7 @@ final class RuleReloading: Sendable {
             do throws(ObservationError) {
                 try observer.forEachBatch { self?.take($0) }
             } catch {
-                self?.reporter.say(
+                self?.reporter.emit(
                     .warning, "the rules are no longer watched for changes: \(Display.text(error.description))",
                     help: "send SIGHUP after a change")
             }
@@ -184,16 +184,16 @@ final class RuleReloading: Sendable {
         program.host.retireOutdated()
         var loaded = program.loader.load(locations)
         if !tags.isEmpty { loaded.keepOnly(tags: tags) }
-        for diagnostic in loaded.diagnostics { reporter.say(diagnostic) }
+        for diagnostic in loaded.diagnostics { reporter.emit(diagnostic) }
         rejected.store(loaded.hasErrors, ordering: .relaxed)
         guard !loaded.hasErrors else {
-            reporter.say(
+            reporter.emit(
                 .error, "the new rules contain errors; the rules loaded before stay in effect",
                 help: "fix the errors; the rules are reloaded when their files change, or on SIGHUP")
             service?.recordNotReloaded()
             return
         }
-        if loaded.ruleset.rules.isEmpty { reporter.say(.warning, "no rule is enabled: nothing is watched") }
+        if loaded.ruleset.rules.isEmpty { reporter.emit(.warning, "no rule is enabled: nothing is watched") }
         service?.recordLoaded()
         take(loaded)
     }

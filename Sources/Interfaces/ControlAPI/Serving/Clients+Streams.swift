@@ -28,7 +28,7 @@ extension Clients {
         let hasCapacity = connections.withLock { connections in
             let followers = connections.values.filter { $0.phase == .streaming }
             let limits = (all: Self.maximumStreams, network: Self.maximumNetworkStreams)
-            guard Self.hasCapacity(for: request.transport, besides: followers, limits) else { return false }
+            guard Self.hasCapacity(for: request.transport, excluding: followers, limits) else { return false }
             connections[descriptor]?.phase = .streaming
             connections[descriptor]?.deadline = nil
             return true

@@ -86,7 +86,7 @@ final class Clients: Sendable {
     func add(_ descriptor: Int32, _ transport: APIRequest.Transport) -> Bool {
         connections.withLock { connections in
             let limits = (all: Self.maximumConnections, network: Self.maximumNetworkConnections)
-            guard Self.hasCapacity(for: transport, besides: connections.values, limits) else { return false }
+            guard Self.hasCapacity(for: transport, excluding: connections.values, limits) else { return false }
             connections[descriptor] = Connection(transport: transport, deadline: .now + Self.arrival)
             return true
         }
@@ -94,7 +94,7 @@ final class Clients: Sendable {
 
     /// Returns whether the limits of connections, in total and by TCP, permit another one.
     static func hasCapacity(
-        for transport: APIRequest.Transport, besides others: some Collection<Connection>,
+        for transport: APIRequest.Transport, excluding others: some Collection<Connection>,
         _ limits: (all: Int, network: Int)
     ) -> Bool {
         let isFull = transport == .network && others.count { $0.transport == .network } >= limits.network

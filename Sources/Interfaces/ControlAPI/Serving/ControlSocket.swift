@@ -44,7 +44,7 @@ package final class ControlSocket: Sendable {
             throw ControlProblem(
                 "invalid socket name '\(path)'", help: "use a name of at most \(Self.longestName) bytes")
         }
-        try Self.removeDead(name, in: directory, path)
+        try Self.removeStale(name, in: directory, path)
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Self.flags, 0)
         guard descriptor >= 0 else { throw Self.failure(path, errno) }
         // Set before the socket has a name, so that it is never accessible to other users.
@@ -78,7 +78,7 @@ package final class ControlSocket: Sendable {
         /// A process listens.
         case live
         /// No process listens.
-        case dead
+        case stale
         /// It is not a socket, or cannot be accessed.
         case other(errno: Int32)
     }
@@ -94,7 +94,7 @@ package final class ControlSocket: Sendable {
         defer { close(descriptor) }
         guard withAddress(of: name, in: directory, { connect(descriptor, $0, $1) }) != 0 else { return .live }
         return switch errno {
-        case ECONNREFUSED: .dead
+        case ECONNREFUSED: .stale
         // Its listen backlog is full.
         case EAGAIN: .live
         case ENOENT: .absent
@@ -102,10 +102,10 @@ package final class ControlSocket: Sendable {
         }
     }
 
-    private static func removeDead(_ name: PathBytes, in directory: Int32, _ path: PathBytes) throws(ControlProblem) {
+    private static func removeStale(_ name: PathBytes, in directory: Int32, _ path: PathBytes) throws(ControlProblem) {
         switch state(of: name, in: directory) {
         case .absent: return
-        case .dead: _ = name.withCString { unlinkat(directory, $0, 0) }
+        case .stale: _ = name.withCString { unlinkat(directory, $0, 0) }
         case .live:
             throw ControlProblem(
                 "another instance listens at '\(path)'", help: "name another socket with --control", isTaken: true)
@@ -178,22 +178,22 @@ package final class ControlSocket: Sendable {
 
 extension ControlSocket {
     /// Returns the path that an instance uses if the default socket is in use.
-    package static func besides(_ path: PathBytes, process: Int32) -> PathBytes {
+    package static func excluding(_ path: PathBytes, process: Int32) -> PathBytes {
         path.parent.appending("control-\(process).sock")
     }
 
     /// Returns the sockets beside the default one at which a process listens; optionally removes stale ones first.
-    package static func othersAlive(besides path: PathBytes, removingDead: Bool = false) -> [PathBytes] {
+    package static func otherSockets(excluding path: PathBytes, removingStale: Bool = false) -> [PathBytes] {
         let directory = openDirectory(path.parent)
         guard directory >= 0 else { return [] }
         defer { close(directory) }
-        let mayRemove = removingDead && lock(directory)
+        let mayRemove = removingStale && lock(directory)
         var found: [PathBytes] = []
         for name in (try? KernelFileSystem().names(in: directory)) ?? []
         where name.bytes.starts(with: Array("control-".utf8)) && name.bytes.suffix(5).elementsEqual(".sock".utf8) {
             switch state(of: name, in: directory) {
             case .live: found.append(path.parent.appending(name.bytes))
-            case .dead where mayRemove: _ = name.withCString { unlinkat(directory, $0, 0) }
+            case .stale where mayRemove: _ = name.withCString { unlinkat(directory, $0, 0) }
             default: break
             }
         }

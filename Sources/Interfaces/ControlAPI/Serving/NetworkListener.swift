@@ -18,12 +18,12 @@ package struct ListenAddress: Sendable, Hashable {
         let host = String(isBracketed ? written.dropFirst().dropLast() : written)
         // The meaning of '*' depends on how the resolver is called.
         guard isBracketed == host.contains(":"), host != "*" else { return nil }
-        self.host = host.isEmpty ? "127.0.0.1" : Self.usual(host)
+        self.host = host.isEmpty ? "127.0.0.1" : Self.canonical(host)
         self.port = port
     }
 
     /// Returns the host as browsers write it: a numeric address has many spellings, such as `127.1` and `0`.
-    private static func usual(_ host: String) -> String {
+    private static func canonical(_ host: String) -> String {
         var hints = addrinfo()
         hints.ai_flags = AI_NUMERICHOST
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)

@@ -39,14 +39,14 @@ final class ServerLoop {
         clients.feed.setWake { [wake = clients.wake] in wake.wake() }
         while !clients.isStopping {
             let listeners = acceptFrom == nil ? [local].compactMap(\.self) + network : []
-            wait(besides: listeners, until: [clients.nextDeadline, acceptFrom, refused.map(\.until).min()])
+            wait(excluding: listeners, until: [clients.nextDeadline, acceptFrom, refused.map(\.until).min()])
             acceptAll()
             expire(at: .now)
         }
         clients.feed.setWake(nil)
         clients.abandonAll()
         let end = ContinuousClock.now + Self.stopTimeout
-        while !clients.isEmpty, .now < end { wait(besides: [], until: [end]) }
+        while !clients.isEmpty, .now < end { wait(excluding: [], until: [end]) }
         expire(at: .now + Self.refusalDelay)
         // Stopping the library's server joins its threads.
         if let server, !clients.areBusy {
@@ -55,7 +55,7 @@ final class ServerLoop {
         }
     }
 
-    private func wait(besides listeners: [Int32], until deadlines: [ContinuousClock.Instant?]) {
+    private func wait(excluding listeners: [Int32], until deadlines: [ContinuousClock.Instant?]) {
         var descriptors = ([clients.wake.descriptor] + listeners).map {
             pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
         }

@@ -59,7 +59,7 @@ struct RuleTable {
         let tagList: HTML = tags.isEmpty ? "" : "<ul class=\"words\" aria-label=\"Tags\">\(tags)</ul>"
         return """
             <tr data-key="\(name)"><th scope="row"><div class="name">\(.jobs(query, "\(name)", status))\(marks)\(tagList)</div>\
-            <p class="muted"><bdi class="glob">\(rule["path"].text)</bdi> <span class="place">\(rule["place"].text)</span></p></th>\
+            <p class="muted"><bdi class="glob">\(rule["path"].text)</bdi> <span class="location">\(rule["location"].text)</span></p></th>\
             \(number("pending", "Pending", kind: "warn"))\(number("running", "Running", kind: "live"))\
             \(number("succeeded", "Succeeded", isSinceStart: true))\(number("skipped", "Skipped", isSinceStart: true))\
             \(number("failed", "Failed", kind: "bad"))<td data-label="Last job" class="last">\(last(rule["last"]))</td>\

@@ -7,9 +7,9 @@ package import System
 /// The dispatcher, not the handler, turns an outcome into a schedule: a handler reports only what it knows about its
 /// own work.
 package struct Outcome: Sendable, Hashable {
-    package typealias Ending = PluginResponse.Outcome
+    package typealias Result = PluginResponse.Outcome
 
-    package var ending: Ending
+    package var result: Result
     /// A message of one line.
     package var message: String
     /// A machine-readable code of one word.
@@ -44,13 +44,13 @@ package struct Outcome: Sendable, Hashable {
     /// Whether the failure is about the file: the action works, and refused this file.
     ///
     /// Other files may succeed.
-    package var isAboutFile: Bool { ending == .failed && !isUncertain && code != Self.cannotStartCode }
+    package var isAboutFile: Bool { result == .failed && !isUncertain && code != Self.cannotStartCode }
 
     package init(
-        _ ending: Ending, _ message: String = "", code: String? = nil, retryAfter: Duration? = nil,
+        _ result: Result, _ message: String = "", code: String? = nil, retryAfter: Duration? = nil,
         outputs: [PathBytes] = [], values: [String: JSONValue] = [:]
     ) {
-        (self.ending, self.message, self.code, self.retryAfter) = (ending, message, code, retryAfter)
+        (self.result, self.message, self.code, self.retryAfter) = (result, message, code, retryAfter)
         (self.outputs, self.values) = (outputs, values)
     }
 
@@ -58,8 +58,8 @@ package struct Outcome: Sendable, Hashable {
     package static func timedOut(_ message: String) -> Outcome { uncertain(.retry, message, code: "timed-out") }
 
     /// Creates the outcome of a failure that the action did not classify.
-    package static func uncertain(_ ending: Ending, _ message: String, code: String) -> Outcome {
-        var outcome = Outcome(ending, message, code: code)
+    package static func uncertain(_ result: Result, _ message: String, code: String) -> Outcome {
+        var outcome = Outcome(result, message, code: code)
         outcome.isUncertain = true
         return outcome
     }

@@ -29,7 +29,7 @@ package struct RetryPolicy: Sendable, Hashable {
     ///   - attempt: The number of the attempt, from 1.
     /// - Returns: False if the job is due again.
     package func isFinal(_ outcome: Outcome, attempt: Int) -> Bool {
-        switch outcome.ending {
+        switch outcome.result {
         case .succeeded, .skipped, .failed: true
         case .notReady: false
         case .retry where outcome.isInterrupted: false
@@ -39,7 +39,7 @@ package struct RetryPolicy: Sendable, Hashable {
 
     /// Whether the outcome makes the job a failed job.
     package func failsJob(_ outcome: Outcome, attempt: Int) -> Bool {
-        (outcome.ending == .failed || outcome.ending == .retry) && isFinal(outcome, attempt: attempt)
+        (outcome.result == .failed || outcome.result == .retry) && isFinal(outcome, attempt: attempt)
     }
 
     /// Returns the delay of a job whose file was not ready: a quarter of the time that it has waited already.

@@ -57,11 +57,11 @@ extension cal_fanotify_event {
     var entryName: [UInt8] { Array(UnsafeRawBufferPointer(start: name, count: name_length)) }
 
     /// The changes to the name.
-    var deeds: Deeds {
-        var deeds: Deeds = []
-        if is_content != 0 { deeds.insert(.content) }
-        if is_removal != 0 { deeds.insert(.removal) }
-        if is_attributes != 0 { deeds.insert(.attributes) }
-        return deeds
+    var changes: WriterChanges {
+        var changes: WriterChanges = []
+        if is_content != 0 { changes.insert(.content) }
+        if is_removal != 0 { changes.insert(.removal) }
+        if is_attributes != 0 { changes.insert(.attributes) }
+        return changes
     }
 }

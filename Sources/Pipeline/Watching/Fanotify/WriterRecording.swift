@@ -122,7 +122,7 @@ final class WriterRecording: Sendable {
             // The whole file system is marked: most of its events are discarded here.
             guard state.directories.contains(directory) else { return }
             if last?.pid != event.pid { last = event.pid > 0 ? WritingProcess(of: event.pid) : nil }
-            state.table.record(event.deeds, to: event.entryName, in: directory, by: last, at: now)
+            state.table.record(event.changes, to: event.entryName, in: directory, by: last, at: now)
         }
     }
 
@@ -138,22 +138,22 @@ final class WriterRecording: Sendable {
     }
 
     private static func writer(of event: FileEvent, isTree: Bool, _ state: borrowing State) -> Writer {
-        let deeds = Deeds(for: event.kind)
-        guard !deeds.isEmpty else { return .notAsked }
+        let changes = WriterChanges(for: event.kind)
+        guard !changes.isEmpty else { return .notAsked }
         let snapshot = event.snapshot
-        var deed: Deed?
+        var change: WriterChange?
         if let directory = key(of: event.path.parent, below: event.root) {
-            deed = state.table.deed(deeds, to: event.path.lastComponent, in: directory)
+            change = state.table.change(changes, to: event.path.lastComponent, in: directory)
         }
-        if isTree, deeds == .content {
+        if isTree, changes == .content {
             let inner = state.table.lastDeed(in: directories(inside: event.path, below: event.root))
-            if let inner, deed.map({ $0.number < inner.number }) ?? true { deed = inner }
+            if let inner, change.map({ $0.number < inner.number }) ?? true { change = inner }
         }
         // If the file shows a later change, another process made it. Content times can be set to any value.
-        let latest = deeds == .content ? min(snapshot.modified, snapshot.changed) : snapshot.changed
+        let latest = changes == .content ? min(snapshot.modified, snapshot.changed) : snapshot.changed
         // This check does not apply to a directory with its contents, or to a file that is still being written.
-        if let deed, isTree || event.kind == .arriving || latest <= deed.time {
-            return deed.process.map { .process($0) } ?? .unknown(.unseen)
+        if let change, isTree || event.kind == .arriving || latest <= change.time {
+            return change.process.map { .process($0) } ?? .unknown(.unseen)
         }
         return .unknown(state.overflow.map { latest <= $0 } ?? false ? .overflow : .unseen)
     }

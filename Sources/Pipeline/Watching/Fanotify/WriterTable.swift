@@ -2,15 +2,15 @@ import FileEvents
 import System
 
 /// The changes that a process made to a name in a directory.
-struct Deeds: OptionSet {
+struct WriterChanges: OptionSet {
     let rawValue: UInt8
 
     /// The content is new or has changed: written and closed, created, linked, or renamed to this name.
-    static let content = Deeds(rawValue: 1 << 0)
+    static let content = WriterChanges(rawValue: 1 << 0)
     /// The name is gone: deleted, or renamed to another name.
-    static let removal = Deeds(rawValue: 1 << 1)
+    static let removal = WriterChanges(rawValue: 1 << 1)
     /// Mode, owner, times or other attributes were set.
-    static let attributes = Deeds(rawValue: 1 << 2)
+    static let attributes = WriterChanges(rawValue: 1 << 2)
 
     /// Creates the set of changes that cause an event of the kind; empty for kinds that no process causes.
     init(for kind: EventKind) {
@@ -27,7 +27,7 @@ struct Deeds: OptionSet {
 }
 
 /// The last change of one type, its process, and the time at which it was read.
-struct Deed {
+struct WriterChange {
     /// The process; nil when the kernel reported none, for example for one outside this container.
     var process: WritingProcess?
     var time: Timestamp
@@ -47,9 +47,9 @@ struct WriterTable {
 
     private struct Entry {
         var name: Name
-        var content: Deed?
-        var removal: Deed?
-        var attributes: Deed?
+        var content: WriterChange?
+        var removal: WriterChange?
+        var attributes: WriterChange?
     }
 
     private let limit: Int
@@ -75,7 +75,7 @@ struct WriterTable {
     ///     name.
     ///   - time: The time at which the change was read, so not before it happened.
     mutating func record(
-        _ deeds: Deeds, to name: [UInt8], in directory: DirectoryKey, by process: WritingProcess?, at time: Timestamp
+        _ changes: WriterChanges, to name: [UInt8], in directory: DirectoryKey, by process: WritingProcess?, at time: Timestamp
     ) {
         let name = Name(directory: directory, bytes: name)
         let position = positions[name]
@@ -86,10 +86,10 @@ struct WriterTable {
             process = earlier.first { $0.pid == pid && $0.name != nil } ?? process
         }
         number += 1
-        let deed = Deed(process: process, time: time, number: number)
-        if deeds.contains(.content) { entry.content = deed }
-        if deeds.contains(.removal) { entry.removal = deed }
-        if deeds.contains(.attributes) { entry.attributes = deed }
+        let change = WriterChange(process: process, time: time, number: number)
+        if changes.contains(.content) { entry.content = change }
+        if changes.contains(.removal) { entry.removal = change }
+        if changes.contains(.attributes) { entry.attributes = change }
         if let position { entries[position] = nil }
         put(entry)
     }
@@ -107,15 +107,15 @@ struct WriterTable {
     }
 
     /// Returns the last change of this type to the name.
-    func deed(_ deeds: Deeds, to name: some Sequence<UInt8>, in directory: DirectoryKey) -> Deed? {
+    func change(_ changes: WriterChanges, to name: some Sequence<UInt8>, in directory: DirectoryKey) -> WriterChange? {
         let position = positions[Name(directory: directory, bytes: Array(name))]
         guard let entry = position.flatMap({ entries[$0] }) else { return nil }
-        if deeds.contains(.content) { return entry.content }
-        return deeds.contains(.removal) ? entry.removal : entry.attributes
+        if changes.contains(.content) { return entry.content }
+        return changes.contains(.removal) ? entry.removal : entry.attributes
     }
 
     /// Returns the last change to the content of the directories, or to the set of names in them.
-    func lastDeed(in directories: Set<DirectoryKey>) -> Deed? {
+    func lastDeed(in directories: Set<DirectoryKey>) -> WriterChange? {
         let inside = entries.lazy.compactMap(\.self).filter { directories.contains($0.name.directory) }
         return inside.flatMap { [$0.content, $0.removal].compactMap(\.self) }.max { $0.number < $1.number }
     }

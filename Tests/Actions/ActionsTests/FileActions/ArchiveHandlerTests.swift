@@ -31,7 +31,7 @@ struct ArchiveHandlerTests {
             TestFile.makeDirectory(rule.path("sub/empty"))
             _ = rule.path("sub/link").withCString { symlink("/etc/passwd", $0) }
             let file = rule.run("sub/b.txt", ["to": .string("out/${stem}.\(ending)")])
-            #expect(file.ending == .succeeded, "\(file.message)")
+            #expect(file.result == .succeeded, "\(file.message)")
             #expect(file.outputs == [tree.path("out/b.\(ending)")])
             #expect(file.message == "1 file packed into \(tree.root)/out/b.\(ending)")
             #expect(content(of: tree.path("out/b.\(ending)"), in: tree.root) == ["sub/b.txt: bb"])
@@ -49,10 +49,10 @@ struct ArchiveHandlerTests {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("a"), "text")
-            #expect(rule.run("a", ["to": "out/x", "format": "tar.zst"]).ending == .succeeded)
+            #expect(rule.run("a", ["to": "out/x", "format": "tar.zst"]).result == .succeeded)
             #expect((TestFile.read(tree.path("out/x")) ?? []).starts(with: [0x28, 0xB5, 0x2F, 0xFD]))
             let unknown = rule.run("a", ["to": "out/x.rar"])
-            #expect(unknown.ending == .failed)
+            #expect(unknown.result == .failed)
             #expect(unknown.message.contains("out/x.rar' doesn't have the extension of an archive; end it with .zip, "))
         }
     }
@@ -63,13 +63,13 @@ struct ArchiveHandlerTests {
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             // Created in an order other than the order of the names.
             for name in ["c", "a", "b/z", "b/y", "ä"] { TestFile.write(rule.path("set/\(name)"), name) }
-            #expect(rule.run("set", ["to": .string("out/1.\(ending)")]).ending == .succeeded)
+            #expect(rule.run("set", ["to": .string("out/1.\(ending)")]).result == .succeeded)
             // The same content with the same times, as other files.
             let copied = call("/bin/cp", ["-a", "in/set", "in/other"], in: tree.root)
             #expect(copied.status == 0)
             // Some formats store times in whole seconds, so a stored current time would differ only after one second.
             Deadline.pause(.milliseconds(1100))
-            #expect(rule.run("other", ["to": .string("out/2.\(ending)"), "name": "set"]).ending == .succeeded)
+            #expect(rule.run("other", ["to": .string("out/2.\(ending)"), "name": "set"]).result == .succeeded)
             #expect(
                 TestFile.read(tree.path("out/1.\(ending)")) == TestFile.read(tree.path("out/2.\(ending)"))
             )
@@ -86,17 +86,17 @@ struct ArchiveHandlerTests {
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             for name in ["c.txt", "a.txt", "sub/a.txt"] { TestFile.write(rule.path(name), name) }
             let outcomes = rule.run(["c.txt", "gone.txt", "a.txt", "sub/a.txt"], ["to": "out/all.zip"])
-            #expect(outcomes.map(\.ending) == [.succeeded, .skipped, .succeeded, .succeeded])
+            #expect(outcomes.map(\.result) == [.succeeded, .skipped, .succeeded, .succeeded])
             #expect(outcomes[0].message == "3 files packed into \(tree.root)/out/all.zip")
             #expect(TestFile.names(in: tree.path("out")).count == 1)
             #expect(
                 content(of: tree.path("out/all.zip"), in: tree.root)
                     == ["a.txt: a.txt", "c.txt: c.txt", "sub/a.txt: sub/a.txt"])
             let same = rule.run(["a.txt", "sub/a.txt"], ["to": "out/same.zip", "name": "${name}"])
-            #expect(same.map(\.ending) == [.succeeded, .failed])
+            #expect(same.map(\.result) == [.succeeded, .failed])
             #expect(same[1].message.contains("two files would be 'a.txt' in"))
             let nothing = rule.run(["gone"], ["to": "out/nothing.zip"])
-            #expect(nothing.map(\.ending) == [.skipped])
+            #expect(nothing.map(\.result) == [.skipped])
             #expect(!TestFile.exists(tree.path("out/nothing.zip")))
         }
     }
@@ -115,10 +115,10 @@ struct ArchiveHandlerTests {
             _ = program.withCString { chmod($0, 0o6751) }
             var times = [timespec(tv_sec: 5, tv_nsec: 0), timespec(tv_sec: 1_234_567_890, tv_nsec: 0)]
             _ = program.withCString { utimensat(AT_FDCWD, $0, &times, 0) }
-            #expect(rule.run("set", ["to": .string("in/set.\(ending)")]).ending == .succeeded)
+            #expect(rule.run("set", ["to": .string("in/set.\(ending)")]).result == .succeeded)
             let back = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             let outcome = back.run("set.\(ending)", ["to": "back"])
-            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            #expect(outcome.result == .succeeded, "\(outcome.message)")
             #expect(TestFile.names(in: tree.path("back/set")) == TestFile.names(in: rule.path("set")))
             let there = try metadata(tree.path("back/set/program"))
             #expect(there.mode == 0o751)
@@ -131,7 +131,7 @@ struct ArchiveHandlerTests {
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("set/a"), "text")
             _ = rule.path("set/pipe").withCString { mkfifo($0, 0o600) }
-            #expect(rule.run("set", ["to": "out/a.tar"]).ending == .succeeded)
+            #expect(rule.run("set", ["to": "out/a.tar"]).result == .succeeded)
             #expect(content(of: tree.path("out/a.tar"), in: tree.root) == ["set/a: text"])
             #expect(rule.log.all.contains { $0.contains("/set/pipe' is not a file, directory or link") })
         }
@@ -146,7 +146,7 @@ struct ArchiveHandlerTests {
             try #require(disk.withCString { mount("alight-test", $0, "tmpfs", 0, "size=1m") } == 0)
             defer { _ = disk.withCString { umount2($0, Int32(MNT_DETACH)) } }
             TestFile.write(disk.appending("other"), "text")
-            #expect(rule.run("set", ["to": "out/a.tar"]).ending == .succeeded)
+            #expect(rule.run("set", ["to": "out/a.tar"]).result == .succeeded)
             #expect(content(of: tree.path("out/a.tar"), in: tree.root) == ["set/a: text"])
             #expect(
                 rule.log.all.contains {
@@ -160,7 +160,7 @@ struct ArchiveHandlerTests {
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.makeDirectory(rule.path("set/" + Array(repeating: "d", count: 300).joined(separator: "/")))
             let outcome = rule.run("set", ["to": "out/a.tar"])
-            #expect(outcome.ending == .failed)
+            #expect(outcome.result == .failed)
             #expect(outcome.code == "too-deep")
             #expect(!TestFile.exists(tree.path("out/a.tar")))
         }
@@ -171,7 +171,7 @@ struct ArchiveHandlerTests {
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("set/a"), "text")
             let with: JSONValue = ["to": "in/set/a.tar", "on_conflict": "overwrite"]
-            #expect(rule.run("set", with).ending == .succeeded)
+            #expect(rule.run("set", with).result == .succeeded)
             #expect(content(of: rule.path("set/a.tar"), in: tree.root) == ["set/a: text"])
         }
     }
@@ -182,7 +182,7 @@ struct ArchiveHandlerTests {
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("a"), "text")
             let outcome = rule.run("a", ["to": "out/a.zip", "name": .string(name)])
-            #expect(outcome.ending == .failed)
+            #expect(outcome.result == .failed)
             #expect(outcome.message.contains("can't be a path in an archive"))
             #expect(!TestFile.exists(tree.path("out")))
         }

@@ -20,7 +20,7 @@ struct BuiltInFileTests {
             var times = [timespec(tv_sec: 5, tv_nsec: 6), timespec(tv_sec: 1_234_567_890, tv_nsec: 123_456_789)]
             _ = source.withCString { utimensat(AT_FDCWD, $0, &times, 0) }
             let outcome = BuiltInRun(kind.handler)(source, ["to": target.path.appending("a.txt")])
-            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            #expect(outcome.result == .succeeded, "\(outcome.message)")
             let there = try metadata(target.path.appending("a.txt"))
             #expect(there.mode == 0o640)
             #expect(there.modified == Timestamp(seconds: 1_234_567_890, nanoseconds: 123_456_789))
@@ -33,7 +33,7 @@ struct BuiltInFileTests {
             TestFile.write(tree.path("in/a"), "program")
             _ = tree.path("in/a").withCString { chmod($0, 0o6755) }
             #expect(
-                BuiltInRun(TransferHandler.copy())(tree.path("in/a"), ["to": tree.path("out/a")]).ending == .succeeded)
+                BuiltInRun(TransferHandler.copy())(tree.path("in/a"), ["to": tree.path("out/a")]).result == .succeeded)
             let copy = try metadata(tree.path("out/a"))
             #expect(copy.mode == 0o755)
         }
@@ -55,7 +55,7 @@ struct BuiltInFileTests {
                 }
                 make("in/a")
                 let outcome = BuiltInRun(TransferHandler.move())(tree.path("in/a"), ["to": other.root.appending("a")])
-                #expect(outcome.ending == .succeeded)
+                #expect(outcome.result == .succeeded)
                 let retained = try metadata(other.root.appending("a"))
                 #expect(retained.uid == 65534 && retained.gid == 65534 && retained.mode == 0o4755)
 
@@ -67,7 +67,7 @@ struct BuiltInFileTests {
                 try #require(setegid(65533) == 0 && seteuid(65533) == 0)
                 let poor = BuiltInRun(TransferHandler.move())(tree.path("in/b"), ["to": other.root.appending("b")])
                 try #require(seteuid(0) == 0)
-                #expect(poor.ending == .succeeded, "\(poor.message)")
+                #expect(poor.result == .succeeded, "\(poor.message)")
                 let given = try metadata(other.root.appending("b"))
                 #expect(given.uid == 65533 && given.mode == 0o755)
             }
@@ -100,7 +100,7 @@ struct BuiltInFileTests {
                 ["to": PathBytes(target.path.bytes + [.slash]), "on_conflict": PathBytes(conflict)])
             let isDone = conflict == "rename" || conflict == "overwrite"
             let endings: [String: PluginResponse.Outcome] = ["skip": .skipped, "fail": .failed]
-            #expect(outcome.ending == endings[conflict, default: .succeeded], "\(outcome.message)")
+            #expect(outcome.result == endings[conflict, default: .succeeded], "\(outcome.message)")
             let left: [String: [String]] = [
                 "rename": ["a (1).txt: new", "a.txt: old"], "overwrite": ["a.txt: new"],
             ]
@@ -123,7 +123,7 @@ struct BuiltInFileTests {
             ftruncate(descriptor, off_t((12 << 20) + 7))
             close(descriptor)
             let outcome = BuiltInRun(TransferHandler.copy())(source, ["to": target.path.appending("copy")])
-            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            #expect(outcome.result == .succeeded, "\(outcome.message)")
             #expect(TestFile.read(source) == TestFile.read(target.path.appending("copy")))
         }
     }
@@ -137,10 +137,10 @@ struct BuiltInFileTests {
                 TestFile.makeDirectory(tree.path("in"))
                 _ = goal.withCString { from in tree.path("in/\(name)").withCString { symlink(from, $0) } }
                 let copied = BuiltInRun(TransferHandler.copy())(tree.path("in/\(name)"), ["to": tree.path("out/")])
-                #expect(copied.ending == .failed)
+                #expect(copied.result == .failed)
                 #expect(copied.code == "not-a-file")
                 let moved = BuiltInRun(TransferHandler.move())(tree.path("in/\(name)"), ["to": tree.path("out/")])
-                #expect(moved.ending == .succeeded)
+                #expect(moved.result == .succeeded)
                 #expect(listing(tree.path("out")).contains("\(name) -> \(goal)"))
             }
         }
@@ -154,7 +154,7 @@ struct BuiltInFileTests {
             if what == "pipe" { _ = source.withCString { mkfifo($0, 0o644) } }
             if what == "socket" { _ = source.withCString { mknod($0, mode_t(S_IFSOCK) | 0o644, 0) } }
             let outcome = BuiltInRun(TransferHandler.copy())(source, ["to": tree.path("out/")])
-            #expect(outcome.ending == .failed)
+            #expect(outcome.result == .failed)
             #expect(outcome.code == "not-a-file", "\(outcome.message)")
             #expect(listing(tree.path("out")).isEmpty)
         }
@@ -167,11 +167,11 @@ struct BuiltInFileTests {
             #expect(outcome.outputs == [tree.path("out/d")])
             #expect(listing(tree.root).filter { !$0.hasSuffix("/") } == ["out/d/e/f: x"])
             let inside = BuiltInRun(TransferHandler.move())(tree.path("out/d"), ["to": tree.path("out/d/e/")])
-            #expect(inside.ending == .failed)
+            #expect(inside.result == .failed)
             guard let target = Self.target(tree.root, true) else { return }
             let across = BuiltInRun(TransferHandler.move())(
                 tree.path("out/d"), ["to": PathBytes(target.path.bytes + [.slash])])
-            #expect(across.ending == .failed)
+            #expect(across.result == .failed)
             #expect(across.code == "cross-device")
             #expect(listing(tree.root).filter { !$0.hasSuffix("/") } == ["out/d/e/f: x"])
             #expect(listing(target.path).isEmpty)
@@ -203,7 +203,7 @@ struct BuiltInFileTests {
             let after = listing(tree.root)
             run.attempt = 2
             let second = run(tree.path("in/a.txt"), ["to": tree.path("out/")])
-            #expect(second.ending == .succeeded, "\(second.message)")
+            #expect(second.result == .succeeded, "\(second.message)")
             #expect(second.outputs == first.outputs)
             #expect(listing(tree.root) == after)
         }
@@ -222,7 +222,7 @@ struct BuiltInFileTests {
             var invocation = run.invocation(tree.path("in/a.txt"), templates: templates)
             #expect(!TransferHandler.move().isDone(invocation))
             let first = TransferHandler.move().run(invocation)
-            #expect(first.ending == .succeeded)
+            #expect(first.result == .succeeded)
             TestFile.write(tree.path("in/a.txt"), "a later one")
             let after = listing(tree.root)
             #expect(!TransferHandler.move().isDone(invocation))
@@ -230,7 +230,7 @@ struct BuiltInFileTests {
             invocation.expectsSettled = expectsSettled
             #expect(TransferHandler.move().isDone(invocation))
             let second = TransferHandler.move().run(invocation)
-            #expect(second.ending == .succeeded && second.outputs == first.outputs, "\(second.message)")
+            #expect(second.result == .succeeded && second.outputs == first.outputs, "\(second.message)")
             #expect(listing(tree.root) == after)
         }
     }
@@ -246,7 +246,7 @@ struct BuiltInFileTests {
             invocation.job.isInterrupted = true
             #expect(TransferHandler.rename().isDone(invocation))
             let second = TransferHandler.rename().run(invocation)
-            #expect(second.ending == .succeeded && second.outputs == first.outputs, "\(second.message)")
+            #expect(second.result == .succeeded && second.outputs == first.outputs, "\(second.message)")
             #expect(listing(tree.root) == ["in/a.txt: a later one", "in/b.txt: first"])
         }
     }
@@ -295,7 +295,7 @@ struct BuiltInFileTests {
             TestFile.write(small.appending("old"), "old")
             let outcome = BuiltInRun(kind.handler)(
                 tree.path("in/a"), ["to": small.appending("old"), "on_conflict": "overwrite"])
-            #expect(outcome.ending == .retry, "\(outcome.message)")
+            #expect(outcome.result == .retry, "\(outcome.message)")
             #expect(outcome.message.hasSuffix("No space left on device"))
             #expect(listing(small) == ["old: old"])
             #expect(listing(tree.path("in")) == ["a: \(3 << 20) bytes"])
@@ -356,7 +356,7 @@ struct BuiltInFileTests {
         let partial = Locked<Set<String>>([])
         onThreads(2) { thread in
             if thread == 0 {
-                #expect(BuiltInRun(TransferHandler.copy())(source, ["to": out.appending("a")]).ending == .succeeded)
+                #expect(BuiltInRun(TransferHandler.copy())(source, ["to": out.appending("a")]).result == .succeeded)
                 isOver.change { $0 = true }
                 return
             }
@@ -380,11 +380,11 @@ struct BuiltInFileTests {
         #expect(run("/in/a.txt", ["message": "hello"]).message == "hello")
         #expect(run("/in/a.txt", ["message": PathBytes([0xff, 0x21])]).message == "\u{FFFD}!")
         for level in ["debug", "info", "notice", "nonsense"] {
-            #expect(run("/in/a.txt", ["message": "quiet", "level": PathBytes(level)]).ending == .succeeded)
+            #expect(run("/in/a.txt", ["message": "quiet", "level": PathBytes(level)]).result == .succeeded)
         }
         #expect(run.log.all == [])
         for level in ["warning", "error"] {
-            #expect(run("/in/a.txt", ["message": "loud", "level": PathBytes(level)]).ending == .succeeded)
+            #expect(run("/in/a.txt", ["message": "loud", "level": PathBytes(level)]).result == .succeeded)
         }
         #expect(run.log.all == ["warning: loud", "error: loud"])
     }

@@ -29,7 +29,7 @@ struct BuiltInLocationTests {
         /// The destination, relative to the tree.
         var to: String
         var conflict: String?
-        var ending = PluginResponse.Outcome.succeeded
+        var result = PluginResponse.Outcome.succeeded
         var code: String?
         /// The output, relative to the tree.
         var output: String?
@@ -72,13 +72,13 @@ struct BuiltInLocationTests {
             name: "overwrite", before: occupied, to: "out/", conflict: "overwrite", output: "out/a.txt",
             after: ["out/a.txt: new"]),
         Case(
-            name: "skip", before: occupied, to: "out/", conflict: "skip", ending: .skipped, code: "exists",
+            name: "skip", before: occupied, to: "out/", conflict: "skip", result: .skipped, code: "exists",
             after: ["in/a.txt: new", "out/a.txt: old"]),
         Case(
             name: "skip without anything to skip for", to: "out/", conflict: "skip", output: "out/a.txt",
             after: ["out/a.txt: new"]),
         Case(
-            name: "fail", before: occupied, to: "out/", conflict: "fail", ending: .failed, code: "file-error",
+            name: "fail", before: occupied, to: "out/", conflict: "fail", result: .failed, code: "file-error",
             after: ["in/a.txt: new", "out/a.txt: old"]),
         Case(
             name: "fail without anything to fail for", to: "out/", conflict: "fail", output: "out/a.txt",
@@ -88,15 +88,15 @@ struct BuiltInLocationTests {
             output: "out/b (1)", after: ["out/b (1): new", "out/b/"]),
         Case(
             name: "a folder is not overwritten", before: ["in/a.txt": "new", "out/b/": ""], to: "out/b",
-            conflict: "overwrite", ending: .failed, code: "file-error", after: ["in/a.txt: new", "out/b/"]),
+            conflict: "overwrite", result: .failed, code: "file-error", after: ["in/a.txt: new", "out/b/"]),
         Case(
             name: "a file where a folder has to be", before: ["in/a.txt": "new", "out": "file"], to: "out/x/",
-            ending: .failed, code: "file-error", after: ["in/a.txt: new", "out: file"]),
+            result: .failed, code: "file-error", after: ["in/a.txt: new", "out: file"]),
         Case(
             name: "a file where the folder has to be", before: ["in/a.txt": "new", "out": "file"], to: "out/",
-            ending: .failed, code: "file-error", after: ["in/a.txt: new", "out: file"]),
+            result: .failed, code: "file-error", after: ["in/a.txt: new", "out: file"]),
         Case(
-            name: "the file is gone", before: ["in/b.txt": "other"], to: "out/", ending: .skipped, code: "gone",
+            name: "the file is gone", before: ["in/b.txt": "other"], to: "out/", result: .skipped, code: "gone",
             after: ["in/b.txt: other"]),
     ]
 
@@ -113,12 +113,12 @@ struct BuiltInLocationTests {
             var parameters = ["to": tree.path(example.to)]
             if let conflict = example.conflict { parameters["on_conflict"] = PathBytes(conflict) }
             let outcome = BuiltInRun(kind.handler)(tree.path(example.source), parameters)
-            #expect(outcome.ending == example.ending, "\(outcome.message)")
+            #expect(outcome.result == example.result, "\(outcome.message)")
             #expect(outcome.code == example.code, "\(outcome.message)")
             #expect(outcome.outputs == (example.output.map { [tree.path($0)] } ?? []))
             #expect(!outcome.message.isEmpty)
             var after = Set(example.after)
-            if !kind.takes, example.ending == .succeeded {
+            if !kind.takes, example.result == .succeeded {
                 after.insert("\(example.source): \(example.before[example.source] ?? "")")
             }
             // Directories that were created or are empty now do not matter.
@@ -163,7 +163,7 @@ struct BuiltInLocationTests {
             for round in 0..<12 {
                 TestFile.write(tree.path("in/\(full)"), "\(round)")
                 let outcome = BuiltInRun(kind.handler)(tree.path("in/\(full)"), ["to": tree.path("out/")])
-                #expect(outcome.ending == .succeeded, "\(outcome.message)")
+                #expect(outcome.result == .succeeded, "\(outcome.message)")
             }
             let names = TestFile.names(in: tree.path("out"))
             #expect(names.count == 12)
@@ -182,7 +182,7 @@ struct BuiltInLocationTests {
             for round in 0..<3 {
                 TestFile.write(tree.path("in/\(name)"), "\(round)")
                 let outcome = BuiltInRun(kind.handler)(tree.path("in/\(name)"), ["to": tree.path("out/")])
-                #expect(outcome.ending == .succeeded, "\(outcome.message)")
+                #expect(outcome.result == .succeeded, "\(outcome.message)")
             }
             #expect(TestFile.names(in: tree.path("out")).count == 3)
         }
@@ -196,7 +196,7 @@ struct BuiltInLocationTests {
             _ = tree.path("in").withCString { from in tree.path("link").withCString { symlink(from, $0) } }
             for to in ["link/", "link/../in/", "in/", "in/a.txt"] {
                 let outcome = BuiltInRun(kind.handler)(tree.path("in/a.txt"), ["to": tree.path(to)])
-                #expect(outcome.ending == (kind.takes ? .skipped : .failed), "\(to)")
+                #expect(outcome.result == (kind.takes ? .skipped : .failed), "\(to)")
                 #expect(outcome.code == "same-path")
                 #expect(listing(tree.path("in")) == ["a.txt: new"])
             }
@@ -221,7 +221,7 @@ struct BuiltInLocationTests {
                 let deep = BuiltInRun(handler)(tree.path("in/a.txt"), ["to": tree.path("out/x/y/")])
                 try #require(seteuid(0) == 0)
                 for outcome in [outcome, deep] {
-                    #expect(outcome.ending == .failed)
+                    #expect(outcome.result == .failed)
                     #expect(outcome.message.hasSuffix("Permission denied"), "\(outcome.message)")
                 }
                 #expect(listing(tree.root) == ["in/a.txt: new", "out/"])
@@ -233,10 +233,10 @@ struct BuiltInLocationTests {
     func `a missing parameter is a failure, not a crash`(_ kind: Kind) {
         withTempTree { tree in
             TestFile.write(tree.path("in/a.txt"), "new")
-            #expect(BuiltInRun(kind.handler)(tree.path("in/a.txt"), [:]).ending == .failed)
-            #expect(BuiltInRun(kind.handler)(tree.path("in/a.txt"), ["to": ""]).ending == .failed)
+            #expect(BuiltInRun(kind.handler)(tree.path("in/a.txt"), [:]).result == .failed)
+            #expect(BuiltInRun(kind.handler)(tree.path("in/a.txt"), ["to": ""]).result == .failed)
             let withNUL = PathBytes(tree.path("out/x").bytes + [0, 0x61])
-            #expect(BuiltInRun(kind.handler)(tree.path("in/a.txt"), ["to": withNUL]).ending == .failed)
+            #expect(BuiltInRun(kind.handler)(tree.path("in/a.txt"), ["to": withNUL]).result == .failed)
             #expect(listing(tree.root) == ["in/a.txt: new"])
         }
     }

@@ -112,10 +112,10 @@ struct ChecksumHandlerTests {
             if algorithm != "xxh128" { names += ["back\\slash", "new\nline", "carriage\rreturn", "\\n"] }
             for name in names {
                 TestFile.write(rule.path(name), "content of \(name)")
-                #expect(rule.run(name, ["algorithm": .string(algorithm), "write": "sums"]).ending == .succeeded)
-                #expect(rule.run(name, ["algorithm": .string(algorithm), "write": "sidecar"]).ending == .succeeded)
-                #expect(rule.run(name, ["algorithm": .string(algorithm), "verify": "sums"]).ending == .succeeded)
-                #expect(rule.run(name, ["algorithm": .string(algorithm), "verify": "sidecar"]).ending == .succeeded)
+                #expect(rule.run(name, ["algorithm": .string(algorithm), "write": "sums"]).result == .succeeded)
+                #expect(rule.run(name, ["algorithm": .string(algorithm), "write": "sidecar"]).result == .succeeded)
+                #expect(rule.run(name, ["algorithm": .string(algorithm), "verify": "sums"]).result == .succeeded)
+                #expect(rule.run(name, ["algorithm": .string(algorithm), "verify": "sidecar"]).result == .succeeded)
             }
             let list = algorithm.uppercased() + "SUMS"
             let all = call(PathBytes("/usr/bin/\(tool)"), ["--check", "--strict", list], in: tree.path("in"))
@@ -135,7 +135,7 @@ struct ChecksumHandlerTests {
             for name in ["c", "a", "b"] { TestFile.write(rule.path(name), "abc") }
             TestFile.write(rule.path("SHA256SUMS"), "# by hand\n\(Self.empty)  z\n")
             let outcomes = rule.run(["c", "a", "b", "missing"], ["write": "sums"])
-            #expect(outcomes.map(\.ending) == [.succeeded, .succeeded, .succeeded, .skipped])
+            #expect(outcomes.map(\.result) == [.succeeded, .succeeded, .succeeded, .skipped])
             #expect(outcomes[0].outputs == [rule.path("SHA256SUMS")])
             #expect(outcomes[0].values == ["sha256": .string(Self.abc)])
             let expected =
@@ -157,7 +157,7 @@ struct ChecksumHandlerTests {
             onThreads(8) { thread in
                 for number in stride(from: thread, to: count, by: 8) {
                     let outcome = rule.run("f\(number)", ["write": "sums"])
-                    if outcome.ending != .succeeded { failures.change { $0.append(outcome.message) } }
+                    if outcome.result != .succeeded { failures.change { $0.append(outcome.message) } }
                 }
             }
             #expect(failures.value == [])

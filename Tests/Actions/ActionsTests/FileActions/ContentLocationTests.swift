@@ -37,7 +37,7 @@ struct ContentLocationTests {
                     #expect(outcome.code != "outside", "\(outcome.message)")
                     continue
                 }
-                #expect(outcome.ending == .failed, "\(to): \(outcome.message)")
+                #expect(outcome.result == .failed, "\(to): \(outcome.message)")
                 #expect(outcome.code == "outside", "\(to): \(outcome.message)")
                 #expect(TestFile.names(in: tree.path("away")).isEmpty)
             }
@@ -73,7 +73,7 @@ struct ContentLocationTests {
                 _ = rule.path("a").withCString { unlink($0) }
                 _ = rule.path("a").withCString { symlink("../outside", $0) }
                 let outcome = handler.run(invocation)
-                #expect(outcome.ending == .notReady, "\(outcome.message)")
+                #expect(outcome.result == .notReady, "\(outcome.message)")
                 _ = rule.path("a").withCString { unlink($0) }
             }
             #expect(listing(tree.root) == ["in/", "outside: secret"])

@@ -22,7 +22,7 @@ struct ExtractHandlerTests {
                 """, in: tree.root)
             let invocation = rule.invocation(rule.path("a.tar"), ["to": "out/"])
             let outcome = rule.handler.run(invocation)
-            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            #expect(outcome.result == .succeeded, "\(outcome.message)")
             #expect(outcome.changes.count == 2, "the folder that was made, and what was unpacked")
             let out = tree.path("out/a")
             _ = out.appending("mode").withCString { chmod($0, 0o600) }
@@ -62,7 +62,7 @@ struct ExtractHandlerTests {
     // MARK: Unpacking
 
     @Test(arguments: ["tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst", "zip", "7z"])
-    func `files, directories, modes, times and links are unpacked unchanged`(ending: String) throws {
+    func `files, directories, modes, times and links are unpacked unchanged`(fileExtension: String) throws {
         try withTempTree { tree in
             TestFile.write(tree.path("src/sub/b"), "bb")
             TestFile.write(tree.path("src/a"), "a")
@@ -72,14 +72,14 @@ struct ExtractHandlerTests {
             var times = [timespec(tv_sec: 5, tv_nsec: 0), timespec(tv_sec: 1_234_567_890, tv_nsec: 0)]
             for name in ["src/a", "src/sub"] { _ = tree.path(name).withCString { utimensat(AT_FDCWD, $0, &times, 0) } }
             TestFile.makeDirectory(tree.path("in"))
-            let format = ending == "7z" ? "7zip" : ending == "zip" ? "zip" : "pax"
+            let format = fileExtension == "7z" ? "7zip" : fileExtension == "zip" ? "zip" : "pax"
             let packed = call(
-                "/usr/bin/bsdtar", ["-caf", "in/x.\(ending)", "--format", format, "-C", "src", "a", "empty", "sub"],
+                "/usr/bin/bsdtar", ["-caf", "in/x.\(fileExtension)", "--format", format, "-C", "src", "a", "empty", "sub"],
                 in: tree.root)
             #expect(packed.status == 0, "\(packed.error)")
             let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
-            let outcome = rule.run("x.\(ending)", ["to": "out/"])
-            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            let outcome = rule.run("x.\(fileExtension)", ["to": "out/"])
+            #expect(outcome.result == .succeeded, "\(outcome.message)")
             #expect(outcome.message == "5 entries unpacked into \(tree.root)/out/x")
             #expect(outcome.outputs == [tree.path("out/x")])
             #expect(listing(tree.path("out")) == ["x/a: a", "x/empty/", "x/sub/b: bb", "x/sub/link -> ../a"])
@@ -100,7 +100,7 @@ struct ExtractHandlerTests {
                     link("f", "a"), file("./e", b"new"), file("f", b"file"), folder("./"))
                 """, in: tree.root)
             let outcome = rule.run("x.tar", ["to": "out"])
-            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            #expect(outcome.result == .succeeded, "\(outcome.message)")
             #expect(
                 listing(tree.path("out")) == ["a: 1", "c -> a", "d -> a", "e: new", "f: file", "sub/b: 1"])
             let identities = try ["out/a", "out/sub/b"].map { try metadata(tree.path($0)).identity }
@@ -114,7 +114,7 @@ struct ExtractHandlerTests {
             ArchiveMaker.make(
                 #"tar("in/x.tar", folder("d", 0o7000), file("d/a", mode=0o7000), file("w", mode=0o666))"#, in: tree.root
             )
-            #expect(rule.run("x.tar", ["to": "out"]).ending == .succeeded)
+            #expect(rule.run("x.tar", ["to": "out"]).result == .succeeded)
             try #expect(metadata(tree.path("out/d")).mode == 0o700)
             try #expect(metadata(tree.path("out/d/a")).mode == 0o600)
             try #expect(metadata(tree.path("out/w")).mode == 0o644)
@@ -123,7 +123,7 @@ struct ExtractHandlerTests {
 
     // MARK: Destination
 
-    static let conflicts: [(String, Outcome.Ending, [String])] = [
+    static let conflicts: [(String, Outcome.Result, [String])] = [
         ("rename", .succeeded, ["x/a: old", "x/other: kept", "x (1)/a: new"]),
         ("overwrite", .succeeded, ["x/a: new"]),
         ("skip", .skipped, ["x/a: old", "x/other: kept"]),
@@ -131,14 +131,14 @@ struct ExtractHandlerTests {
     ]
 
     @Test(arguments: conflicts)
-    func `an existing directory is handled as a whole`(word: String, ending: Outcome.Ending, after: [String]) {
+    func `an existing directory is handled as a whole`(word: String, result: Outcome.Result, after: [String]) {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             TestFile.write(tree.path("out/x/a"), "old")
             TestFile.write(tree.path("out/x/other"), "kept")
             ArchiveMaker.make(#"tar("in/x.tar.gz", file("a", b"new"), mode="w:gz")"#, in: tree.root)
             let outcome = rule.run("x.tar.gz", ["to": "out/", "on_conflict": .string(word)])
-            #expect(outcome.ending == ending, "\(outcome.message)")
+            #expect(outcome.result == result, "\(outcome.message)")
             #expect(listing(tree.path("out")) == after)
         }
     }
@@ -165,7 +165,7 @@ struct ExtractHandlerTests {
             rule.stop.raise()
             #expect(rule.run("x.tar", ["to": "out/"]).isInterrupted)
             #expect(TestFile.names(in: tree.path("out")).isEmpty)
-            #expect(rule.run("missing", ["to": "out/"]).ending == .skipped)
+            #expect(rule.run("missing", ["to": "out/"]).result == .skipped)
         }
     }
 
@@ -184,7 +184,7 @@ struct ExtractHandlerTests {
                 return
             }
             let outcome = rule.run("x.tar", ["to": "small/"])
-            #expect(outcome.ending == .retry, "\(outcome.message)")
+            #expect(outcome.result == .retry, "\(outcome.message)")
             #expect(outcome.message.contains("No space left on device"))
             #expect(TestFile.names(in: tree.path("small")).isEmpty)
             #expect(call("/bin/umount", ["small"], in: tree.root).status == 0)

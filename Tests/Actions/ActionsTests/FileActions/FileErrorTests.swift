@@ -37,7 +37,7 @@ struct FileErrorTests {
             TestFile.write(tree.path("in/a"), "new")
             for to in ["a", "x/y/a"] {
                 let outcome = BuiltInRun(kind.handler)(tree.path("in/a"), ["to": disk.path.appending(to)])
-                #expect(outcome.ending == .failed, "\(outcome.message)")
+                #expect(outcome.result == .failed, "\(outcome.message)")
                 #expect(outcome.message.hasSuffix("Read-only file system"), "\(outcome.message)")
             }
             #expect(listing(tree.root) == ["disk/", "in/a: new"])
@@ -50,7 +50,7 @@ struct FileErrorTests {
             TestFile.write(disk.path.appending("a"), "new")
             guard disk.makeReadOnly() else { return }
             let outcome = BuiltInRun(TransferHandler.move())(disk.path.appending("a"), ["to": tree.path("out/")])
-            #expect(outcome.ending == .failed, "\(outcome.message)")
+            #expect(outcome.result == .failed, "\(outcome.message)")
             #expect(outcome.message == "cannot remove '\(disk.path)/a': Read-only file system")
             #expect(listing(tree.root) == ["disk/a: new", "out/"])
         }
@@ -62,7 +62,7 @@ struct FileErrorTests {
             TestFile.write(tree.path("in/a"), "new")
             for to in [String(repeating: "n", count: 256), String(repeating: "n", count: 256) + "/x"] {
                 let outcome = BuiltInRun(kind.handler)(tree.path("in/a"), ["to": tree.path("out/\(to)")])
-                #expect(outcome.ending == .failed)
+                #expect(outcome.result == .failed)
                 #expect(outcome.message.hasSuffix("File name too long"), "\(outcome.message)")
             }
             #expect(listing(tree.root) == ["in/a: new", "out/"])
@@ -87,7 +87,7 @@ struct FileErrorTests {
                     TestFile.write(source, "new \(round)")
                     let outcome = BuiltInRun(kind.handler)(source, ["to": out.appending("\(round)")])
                     let there = TestFile.read(out.appending("\(round)")) == Array("new \(round)".utf8)
-                    switch outcome.ending {
+                    switch outcome.result {
                     case .succeeded: #expect(there, "\(round) \(outcome.message)")
                     case .retry: #expect(!there && TestFile.exists(source), "\(round) \(outcome.message)")
                     default: Issue.record("\(outcome.message)")
@@ -138,7 +138,7 @@ struct FileErrorTests {
                     #expect(change != .unlinked && copy != old)
                     #expect(kind.takes ? left == nil : left == copy, "\(outcome.message)")
                 }
-                switch outcome.ending {
+                switch outcome.result {
                 case .succeeded: #expect(copy != nil)
                 case .notReady:
                     met += 1
@@ -156,7 +156,7 @@ struct FileErrorTests {
                 #expect(!listing(other.root).contains { $0.contains("alight-tmp") })
                 // The open file is copied to its end, whichever file has its name by now.
                 let keepsContent = change == .unlinked || change == .replaced
-                if keepsContent, outcome.ending == .succeeded, copy?.count == size { met += 1 }
+                if keepsContent, outcome.result == .succeeded, copy?.count == size { met += 1 }
             }
             #expect(met > 0)
         }

@@ -91,19 +91,19 @@ struct FileHandlerTests {
             changes: ["overwritten in/b", "moved in/a.txt in/b"]),
         FileCase(
             name: "skip", before: ["in/a.txt": "new", "in/b": "old"], with: ["name": "b", "on_conflict": "skip"],
-            ending: .skipped, code: "exists", after: ["in/a.txt: new", "in/b: old"]),
+            result: .skipped, code: "exists", after: ["in/a.txt: new", "in/b: old"]),
         FileCase(
-            name: "the name it has", with: ["name": "a.txt"], ending: .skipped, code: "same-path",
+            name: "the name it has", with: ["name": "a.txt"], result: .skipped, code: "same-path",
             after: ["in/a.txt: new"]),
         FileCase(
-            name: "a path", with: ["name": "x/b"], ending: .failed, code: "bad-name", after: ["in/a.txt: new"]),
-        FileCase(name: "..", with: ["name": ".."], ending: .failed, code: "bad-name", after: ["in/a.txt: new"]),
-        FileCase(name: "nothing", with: ["name": ""], ending: .failed, code: "bad-name", after: ["in/a.txt: new"]),
+            name: "a path", with: ["name": "x/b"], result: .failed, code: "bad-name", after: ["in/a.txt: new"]),
+        FileCase(name: "..", with: ["name": ".."], result: .failed, code: "bad-name", after: ["in/a.txt: new"]),
+        FileCase(name: "nothing", with: ["name": ""], result: .failed, code: "bad-name", after: ["in/a.txt: new"]),
         FileCase(
             name: "a folder", before: ["in/d/x": "x"], source: "in/d", with: ["name": "e"], output: "in/e",
             after: ["in/e/x: x"]),
         FileCase(
-            name: "gone", before: ["in/b": "old"], with: ["name": "c"], ending: .skipped, code: "gone",
+            name: "gone", before: ["in/b": "old"], with: ["name": "c"], result: .skipped, code: "gone",
             after: ["in/b: old"]),
     ]
 
@@ -141,13 +141,13 @@ struct FileHandlerTests {
             after: ["in/a.txt: new", "out/a (1).txt: old", "out/a.txt: new"]),
         FileCase(
             name: "there already", before: ["in/a.txt": "new", "out/a.txt": "-> ../in/a.txt"], with: ["to": "@/out/"],
-            further: ["relative": .value(true)], ending: .skipped, code: "exists",
+            further: ["relative": .value(true)], result: .skipped, code: "exists",
             after: ["in/a.txt: new", "out/a.txt -> ../in/a.txt"]),
         FileCase(
-            name: "to itself", with: ["to": "@/in/"], ending: .failed, code: "same-path", after: ["in/a.txt: new"]),
+            name: "to itself", with: ["to": "@/in/"], result: .failed, code: "same-path", after: ["in/a.txt: new"]),
         FileCase(
             name: "another name of a folder", before: ["in/d/": ""], source: "in/d",
-            with: ["to": "@/out/", "kind": "hard"], ending: .failed, code: "not-a-file", after: ["in/d/", "out/"]),
+            with: ["to": "@/out/", "kind": "hard"], result: .failed, code: "not-a-file", after: ["in/d/", "out/"]),
     ]
 
     @Test(arguments: links)
@@ -159,10 +159,10 @@ struct FileHandlerTests {
     @Test func `a link is absolute by default, and a hard link is another name of the file`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a"), "new")
-            #expect(BuiltInRun(LinkHandler())(tree.path("in/a"), ["to": tree.path("out/")]).ending == .succeeded)
+            #expect(BuiltInRun(LinkHandler())(tree.path("in/a"), ["to": tree.path("out/")]).result == .succeeded)
             #expect(listing(tree.path("out")) == ["a -> \(tree.path("in/a"))"])
             #expect(
-                BuiltInRun(LinkHandler())(tree.path("in/a"), ["to": tree.path("out/b"), "kind": "hard"]).ending
+                BuiltInRun(LinkHandler())(tree.path("in/a"), ["to": tree.path("out/b"), "kind": "hard"]).result
                     == .succeeded)
             let here = try metadata(tree.path("in/a"))
             let there = try metadata(tree.path("out/b"))
@@ -179,7 +179,7 @@ struct FileHandlerTests {
             TestFile.write(tree.path("in/a"), "new")
             let outcome = BuiltInRun(LinkHandler())(
                 tree.path("in/a"), ["to": other.root.appending("a"), "kind": "hard"])
-            #expect(outcome.ending == .failed)
+            #expect(outcome.result == .failed)
             #expect(outcome.message.contains("use 'kind: symbolic'"))
             #expect(listing(other.root).isEmpty)
         }
@@ -194,13 +194,13 @@ struct FileHandlerTests {
             after: ["in/", "x: x"]),
         FileCase(name: "an empty folder", before: ["in/d/": ""], source: "in/d", after: ["in/"]),
         FileCase(
-            name: "a full folder", before: ["in/d/x": "x"], source: "in/d", ending: .failed, code: "not-empty",
+            name: "a full folder", before: ["in/d/x": "x"], source: "in/d", result: .failed, code: "not-empty",
             after: ["in/d/x: x"]),
         FileCase(
             name: "a full folder, when asked",
             before: ["in/d/e/f/x": "x", "in/d/y": "y", "out": "o", "in/d/l": "-> /"],
             source: "in/d", further: ["recursive": .value(true)], after: ["in/", "out: o"]),
-        FileCase(name: "gone", before: ["in/b": "b"], ending: .skipped, code: "gone", after: ["in/b: b"]),
+        FileCase(name: "gone", before: ["in/b": "b"], result: .skipped, code: "gone", after: ["in/b: b"]),
     ]
 
     @Test(arguments: deletions)
@@ -223,7 +223,7 @@ struct FileHandlerTests {
             var run = BuiltInRun(DeleteHandler())
             run.further = ["recursive": .value(true)]
             let outcome = run(tree.path("in/d0"), [:])
-            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            #expect(outcome.result == .succeeded, "\(outcome.message)")
             #expect(listing(root).isEmpty)
         }
     }
@@ -240,16 +240,16 @@ struct FileHandlerTests {
             with: ["path": "@/in/a.done"], further: ["create": .value(true)], output: "in/a.done",
             after: ["in/a.txt: new", "in/a.done: x"]),
         FileCase(
-            name: "nothing", with: ["path": "@/in/b"], ending: .skipped, code: "gone", after: ["in/a.txt: new"]),
+            name: "nothing", with: ["path": "@/in/b"], result: .skipped, code: "gone", after: ["in/a.txt: new"]),
         FileCase(
             name: "a link", before: ["in/a.txt": "new", "x": "x", "in/l": "-> ../x"], with: ["path": "@/in/l"],
-            further: ["create": .value(true)], ending: .failed, code: "not-a-file",
+            further: ["create": .value(true)], result: .failed, code: "not-a-file",
             after: ["in/a.txt: new", "x: x", "in/l -> ../x"]),
         FileCase(
-            name: "its own link", before: ["x": "x", "in/l": "-> ../x"], source: "in/l", ending: .failed,
+            name: "its own link", before: ["x": "x", "in/l": "-> ../x"], source: "in/l", result: .failed,
             code: "not-a-file", after: ["x: x", "in/l -> ../x"]),
         FileCase(
-            name: "no time", with: ["time": "noon"], ending: .failed, code: "bad-time", after: ["in/a.txt: new"]),
+            name: "no time", with: ["time": "noon"], result: .failed, code: "bad-time", after: ["in/a.txt: new"]),
     ]
 
     @Test(arguments: touches)
@@ -268,7 +268,7 @@ struct FileHandlerTests {
             let path = tree.path("in/a")
             TestFile.write(path, "x")
             let run = BuiltInRun(TouchHandler())
-            #expect(run(path, ["time": PathBytes(text), "set": "mtime"]).ending == .succeeded)
+            #expect(run(path, ["time": PathBytes(text), "set": "mtime"]).result == .succeeded)
             let after = try metadata(path)
             #expect(after.modified == time)
         }
@@ -302,7 +302,7 @@ struct FileHandlerTests {
             TestFile.write(path, "x")
             _ = path.withCString { chmod($0, before) }
             let outcome = BuiltInRun(SetPermissionsHandler())(path, ["mode": PathBytes(text)])
-            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            #expect(outcome.result == .succeeded, "\(outcome.message)")
             #expect(outcome.outputs == [path])
             let now = try metadata(path)
             #expect(UInt32(now.mode) == after, "\(String(now.mode, radix: 8))")
@@ -333,11 +333,11 @@ struct FileHandlerTests {
             let path = tree.path("in/a")
             TestFile.write(path, "x")
             let run = BuiltInRun(SetPermissionsHandler())
-            #expect(run(path, ["owner": "daemon", "group": "4321", "mode": "4755"]).ending == .succeeded)
+            #expect(run(path, ["owner": "daemon", "group": "4321", "mode": "4755"]).result == .succeeded)
             let now = try metadata(path)
             #expect(now.uid == 1 && now.gid == 4321 && now.mode == 0o4755)
             #expect(run(path, ["owner": "nobody-has-this-name"]).code == "no-such-user")
-            #expect(run(path, [:]).ending == .failed)
+            #expect(run(path, [:]).result == .failed)
         }
     }
 }

@@ -90,7 +90,7 @@ struct HarmfulArchiveTests {
             TestFile.makeDirectory(tree.path("deep/out"))
             ArchiveMaker.make(lines, in: tree.path("deep"))
             let outcome = rule.run("x", ["to": "out/unpacked"])
-            #expect(outcome.ending == .failed, "\(outcome.message)")
+            #expect(outcome.result == .failed, "\(outcome.message)")
             #expect(outcome.message.contains(message), "\(outcome.message)")
             #expect(TestFile.names(in: tree.path("deep/out")).isEmpty)
             #expect(TestFile.names(in: tree.path("deep")).count == 2)
@@ -113,7 +113,7 @@ struct HarmfulArchiveTests {
                 in: tree.root)
             #expect(packed.status == 0, "\(packed.error)")
             let outcome = rule.run("x.zip", ["to": "out/"])
-            #expect(outcome.ending == .failed)
+            #expect(outcome.result == .failed)
             #expect(outcome.code == "encrypted")
             #expect(outcome.message == "the archive is encrypted, and can't be unpacked without its password")
             #expect(TestFile.names(in: tree.path("out")).isEmpty)
@@ -152,7 +152,7 @@ struct HarmfulArchiveTests {
             let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             ArchiveMaker.make(lines, in: tree.root)
             let outcome = rule.run("x", ["to": "out/x", "limits": limits])
-            #expect(outcome.ending == .failed)
+            #expect(outcome.result == .failed)
             #expect(outcome.code == "too-large")
             #expect(outcome.message.contains("refused: the archive contains \(message)"), "\(outcome.message)")
             #expect(TestFile.names(in: tree.path("out")).isEmpty)
@@ -179,9 +179,9 @@ struct HarmfulArchiveTests {
                 if generator.isOne(in: 4) { bytes.removeLast(generator.below(bytes.count)) }
                 TestFile.write(rule.path("y"), bytes)
                 let outcome = rule.run("y", ["to": "out/y"])
-                #expect(outcome.ending == .succeeded || outcome.ending == .failed, "\(outcome.message)")
+                #expect(outcome.result == .succeeded || outcome.result == .failed, "\(outcome.message)")
                 let isThere = TestFile.names(in: tree.path("out")) == [Array("y".utf8)]
-                #expect(isThere == (outcome.ending == .succeeded), "\(outcome.message)")
+                #expect(isThere == (outcome.result == .succeeded), "\(outcome.message)")
                 #expect(TestFile.names(in: tree.root).count == 3)
                 TestFile.removeTree(tree.path("out/y"))
             }

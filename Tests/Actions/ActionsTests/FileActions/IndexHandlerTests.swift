@@ -21,7 +21,7 @@ struct IndexHandlerTests {
             _ = bench.path("x/a.txt").withCString { utimensat(AT_FDCWD, $0, &times, 0) }
             bench.waitForWriters("x/a.txt")
             let outcome = bench.run(.created, "x/a.txt")
-            #expect(outcome.ending == .succeeded)
+            #expect(outcome.result == .succeeded)
             #expect(outcome.message == "1 file in \(bench.to)")
             #expect(outcome.outputs == [bench.to])
             #expect(outcome.values == ["files": 1])
@@ -177,7 +177,7 @@ struct IndexHandlerTests {
             invocations.append(bench.invocation(.created, bench.path("a")))
             bench.to = tree.path("out/list.json")
             let outcomes = bench.handler.run(invocations)
-            #expect(outcomes.map(\.ending) == [.succeeded, .succeeded, .succeeded, .succeeded])
+            #expect(outcomes.map(\.result) == [.succeeded, .succeeded, .succeeded, .succeeded])
             #expect(outcomes.map(\.outputs) == [[bench.to], [bench.to], [bench.to], [tree.path("other.json")]])
             #expect(bench.names() == ["a", "b", "c"])
         }
@@ -223,14 +223,14 @@ struct IndexHandlerTests {
                     // A failure in between: the directory of the list is a file.
                     TestFile.removeTree(bench.to.parent)
                     TestFile.write(bench.to.parent, "x")
-                    for outcome in bench.handler.run(invocations) { #expect(outcome.ending == .failed) }
+                    for outcome in bench.handler.run(invocations) { #expect(outcome.result == .failed) }
                     _ = bench.to.parent.withCString { unlink($0) }
                 default: break
                 }
                 if Bool.random(using: &generator) {
-                    for outcome in bench.handler.run(invocations) { #expect(outcome.ending == .succeeded) }
+                    for outcome in bench.handler.run(invocations) { #expect(outcome.result == .succeeded) }
                 } else {
-                    for invocation in invocations { #expect(bench.handler.run(invocation).ending == .succeeded) }
+                    for invocation in invocations { #expect(bench.handler.run(invocation).result == .succeeded) }
                 }
                 guard !invocations.isEmpty else { continue }
                 let expected = names.filter { !$0.hasPrefix(".") }.filter { TestFile.exists(bench.path($0)) }

@@ -50,7 +50,7 @@ struct IndexRebuildTests {
     @Test func `the end of a scan and the return of a root rebuild the list`() throws {
         try withTempTree { tree in
             let bench = try IndexBench(tree.root)
-            #expect(bench.handler.run(bench.invocation(.scanEnded, bench.path(""))).ending == .succeeded)
+            #expect(bench.handler.run(bench.invocation(.scanEnded, bench.path(""))).result == .succeeded)
             #expect(bench.names() == [])
             TestFile.write(bench.path("a"), "x")
             bench.handler.run(bench.invocation(.rootBack, tree.path("in"))).outputs.forEach { #expect($0 == bench.to) }
@@ -66,7 +66,7 @@ struct IndexRebuildTests {
             let away = tree.path("away")
             _ = tree.path("in").withCString { from in away.withCString { rename(from, $0) } }
             let gone = bench.handler.run(bench.invocation(.scanEnded, tree.path("in")))
-            #expect(gone.ending == .skipped)
+            #expect(gone.result == .skipped)
             #expect(gone.code == "root-missing")
             #expect(bench.names() == ["a"])
         }
@@ -93,13 +93,13 @@ struct IndexRebuildTests {
             TestFile.write(bench.path("a"), "x")
             TestFile.makeDirectory(tree.path("taken"))
             bench.to = tree.path("taken")
-            #expect(bench.run(.created, "a").ending == .failed)
+            #expect(bench.run(.created, "a").result == .failed)
             #expect(TestFile.names(in: tree.root).count == 2, "nothing is left behind")
             bench.to = tree.root.appending(Array("out/".utf8))
             #expect(bench.run(.created, "a").message.contains("must name a file"))
             bench.to = tree.path("taken")
             TestFile.removeTree(tree.path("taken"))
-            #expect(bench.run(.created, "a").ending == .succeeded)
+            #expect(bench.run(.created, "a").result == .succeeded)
             #expect(bench.names() == ["a"])
         }
     }

@@ -34,7 +34,7 @@ struct InterruptedFileTests {
             _ = run(tree.path("in/a.txt"), ["to": tree.path("out/first")])
             #expect(TestFile.exists(tree.path("out/\(Self.dead)")))
             run.isInterrupted = true
-            #expect(run(tree.path("in/a.txt"), ["to": tree.path("out/")]).ending == .succeeded)
+            #expect(run(tree.path("in/a.txt"), ["to": tree.path("out/")]).result == .succeeded)
             #expect(
                 listing(tree.path("out")) == [
                     ".live.0123456789abc.alight-tmp: half", ".mine.alight-tmp: of somebody else", "a.txt: new",
@@ -52,7 +52,7 @@ struct InterruptedFileTests {
             var run = BuiltInRun(DeleteHandler())
             run.isInterrupted = true
             TestFile.write(tree.path("in/x"), "x")
-            #expect(run(tree.path("in/x"), [:]).ending == .succeeded)
+            #expect(run(tree.path("in/x"), [:]).result == .succeeded)
             #expect(listing(tree.path("in")) == ["b (1).txt: older", "b.txt: newer"])
         }
     }
@@ -104,11 +104,11 @@ struct InterruptedFileTests {
                 let source = other.root.appending("a")
                 TestFile.write(source, "new \(conflict)")
                 let to = tree.path("out/\(conflict)/")
-                #expect(BuiltInRun(TransferHandler.copy())(source, ["to": to]).ending == .succeeded)
+                #expect(BuiltInRun(TransferHandler.copy())(source, ["to": to]).result == .succeeded)
                 var run = BuiltInRun(TransferHandler.move())
                 run.isInterrupted = true
                 let outcome = run(source, ["to": to, "on_conflict": PathBytes(conflict)])
-                #expect(outcome.ending == .succeeded, "\(conflict): \(outcome.message)")
+                #expect(outcome.result == .succeeded, "\(conflict): \(outcome.message)")
                 #expect(listing(to.normalized) == ["a: new \(conflict)"])
                 #expect(!TestFile.exists(source), "\(conflict)")
             }

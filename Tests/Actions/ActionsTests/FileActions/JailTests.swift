@@ -38,7 +38,7 @@ struct JailTests {
             ]
             for (name, template) in outside {
                 let outcome = Self.run(kind.handler, root, to: template)
-                #expect(outcome.ending == .failed, "\(name): \(outcome.message)")
+                #expect(outcome.result == .failed, "\(name): \(outcome.message)")
                 #expect(outcome.code == "outside", "\(name): \(outcome.message)")
                 #expect(outcome.message.contains("add it to 'allow'"))
                 #expect(listing(root) == ["in/a.txt: new", "out/"])
@@ -46,7 +46,7 @@ struct JailTests {
             // A directory that 'allow' names is allowed, even if it is elsewhere.
             let last = try #require(outside.last)
             let allowed = Self.run(kind.handler, root, to: last.1, allow: Self.allow(root))
-            #expect(allowed.ending == .succeeded, "\(allowed.message)")
+            #expect(allowed.result == .succeeded, "\(allowed.message)")
             #expect(TestFile.exists(root.appending("x")))
         }
     }
@@ -65,7 +65,7 @@ struct JailTests {
                     .literal(Array("\(root)/out/".utf8)), .placeholder(.group(1)), .literal(Array(location.utf8)),
                 ]
                 let outcome = Self.run(kind.handler, root, to: parts)
-                #expect(outcome.ending == .failed, "\(outcome.message)")
+                #expect(outcome.result == .failed, "\(outcome.message)")
                 #expect(outcome.code == "outside")
                 #expect(outcome.message.contains("symbolic link"), "\(outcome.message)")
             }
@@ -96,7 +96,7 @@ struct JailTests {
                 .literal(Array("out/".utf8)), .placeholder(.group(1)), .literal(Array("link/".utf8)),
             ]
             let outcome = Self.run(TransferHandler.copy(), tree.root, to: parts)
-            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            #expect(outcome.result == .succeeded, "\(outcome.message)")
             #expect(listing(tree.path("big/real")) == ["a.txt: new"])
         }
     }
@@ -117,7 +117,7 @@ struct JailTests {
                 let outcome = run(
                     tree.path("in/sub/a.txt"),
                     ["to": tree.path("out/"), "name": "b", "mode": "0777", "time": "@1"])
-                #expect(outcome.ending == .notReady, "\(handler.summary.reference.name): \(outcome.message)")
+                #expect(outcome.result == .notReady, "\(handler.summary.reference.name): \(outcome.message)")
                 #expect(listing(tree.path("elsewhere")) == ["a.txt: precious"])
             }
         }
@@ -139,7 +139,7 @@ struct JailTests {
             for handler in handlers {
                 run.handler = handler
                 let outcome = run(tree.path("in/a"), ["to": tree.path("out/"), "name": "c", "mode": "0777"])
-                #expect(outcome.ending == .notReady && outcome.code == "changed", "\(outcome.message)")
+                #expect(outcome.result == .notReady && outcome.code == "changed", "\(outcome.message)")
                 #expect(listing(tree.path("in")) == ["a: another"])
             }
         }
@@ -187,15 +187,15 @@ struct JailTests {
             for name in names {
                 for _ in 0..<20 {
                     let outcome = run(tree.path("in/sub/\(name)"), ["to": tree.path("out/x/y/")])
-                    endings[outcome.code ?? outcome.ending.rawValue, default: 0] += 1
-                    if outcome.ending == .succeeded { break }
+                    endings[outcome.code ?? outcome.result.rawValue, default: 0] += 1
+                    if outcome.result == .succeeded { break }
                 }
             }
             // On a busy machine the other process may not have run at all yet.
             let hasMet = Deadline.wait {
                 if endings["changed", default: 0] + endings["outside", default: 0] > 0 { return true }
                 let outcome = run(tree.path("in/sub/f0"), ["to": tree.path("out/x/y/"), "on_conflict": "overwrite"])
-                endings[outcome.code ?? outcome.ending.rawValue, default: 0] += 1
+                endings[outcome.code ?? outcome.result.rawValue, default: 0] += 1
                 return false
             }
             #expect(hasMet, "\(endings)")

@@ -73,7 +73,7 @@ struct MoveGroupTests {
                             "on_conflict": Template(literal: "rename_existing"),
                         ])
                 })
-            #expect(outcomes.allSatisfy { $0.ending == .succeeded })
+            #expect(outcomes.allSatisfy { $0.result == .succeeded })
             #expect(TestFile.read(tree.path("out/x")) == Array("from 5/x".utf8))
             for (name, outcome) in zip(names, outcomes) {
                 // The mark of its last change is that of its own file, whatever name the file has by now.

@@ -38,7 +38,7 @@ struct PreservedAttributeTests {
             var run = BuiltInRun(kind.handler)
             run.further = ["verify": .value(true)]
             let outcome = run(source, ["to": tree.path("out/")])
-            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            #expect(outcome.result == .succeeded, "\(outcome.message)")
             let copy = tree.path("out/a")
             #expect(attribute(copy, "user.comment") == [0xff, 0, 1])
             #expect(attribute(copy, "system.posix_acl_access") == list)
@@ -58,7 +58,7 @@ struct PreservedAttributeTests {
             _ = TestFile.setAttribute(tree.path("in/a"), "user.comment", [1])
             var run = BuiltInRun(TransferHandler.copy())
             run.further = ["keep": .array([]), "durable": .value(false)]
-            #expect(run(tree.path("in/a"), ["to": tree.path("out/")]).ending == .succeeded)
+            #expect(run(tree.path("in/a"), ["to": tree.path("out/")]).result == .succeeded)
             let copy = try metadata(tree.path("out/a"))
             #expect(copy.mode & 0o111 == 0 && copy.modified.seconds > 5)
             #expect(attribute(tree.path("out/a"), "user.comment") == nil)

@@ -30,7 +30,7 @@ struct RemovalTests {
             let directory = try Self.open(here)
             let twin = Removal.Twin(directory: try Self.open(there), name: PathBytes(name))
             let metadata = try #require(try directory.metadata(of: PathBytes(name)))
-            let ending = try Removal.remove(PathBytes(name), in: directory, if: metadata, besides: twin)
+            let ending = try Removal.remove(PathBytes(name), in: directory, if: metadata, excluding: twin)
             #expect(ending == .isTwin)
             #expect(try directory.names() == [PathBytes(name)])
             #expect(TestFile.read(here.appending(name)) == Array("precious".utf8))
@@ -46,14 +46,14 @@ struct RemovalTests {
             let twin = Removal.Twin(directory: try Self.open(tree.path("out")), name: PathBytes(name))
             let metadata = try #require(try directory.metadata(of: PathBytes(name)))
             TestFile.write(tree.path("in").appending(name), "newer")
-            let changed = try Removal.remove(PathBytes(name), in: directory, if: metadata, besides: twin)
+            let changed = try Removal.remove(PathBytes(name), in: directory, if: metadata, excluding: twin)
             #expect(changed == .changed)
             #expect(try directory.names() == [PathBytes(name)])
             let present = try #require(try directory.metadata(of: PathBytes(name)))
-            let removed = try Removal.remove(PathBytes(name), in: directory, if: present, besides: twin)
+            let removed = try Removal.remove(PathBytes(name), in: directory, if: present, excluding: twin)
             #expect(removed == .removed)
             #expect(try directory.names().isEmpty)
-            #expect(try Removal.remove(PathBytes(name), in: directory, if: present, besides: twin) == .gone)
+            #expect(try Removal.remove(PathBytes(name), in: directory, if: present, excluding: twin) == .gone)
         }
     }
 

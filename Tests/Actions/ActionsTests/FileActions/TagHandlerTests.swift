@@ -21,7 +21,7 @@ struct TagHandlerTests {
             let rule = ContentRule(tree.root, TagHandler())
             TestFile.write(rule.path("a.txt"), "text")
             let outcome = rule.run("a.txt", ["set": ["user.xdg.tags": "new,${extension}", "user.number": 5]])
-            #expect(outcome.ending == .succeeded)
+            #expect(outcome.result == .succeeded)
             #expect(outcome.message == "set user.number, set user.xdg.tags")
             #expect(attributes(rule.path("a.txt")) == ["user.xdg.tags": "new,txt", "user.number": "5"])
             let second = rule.run(
@@ -48,12 +48,12 @@ struct TagHandlerTests {
         withTempTree { tree in
             let rule = ContentRule(tree.root, TagHandler())
             TestFile.makeDirectory(rule.path("sub"))
-            #expect(rule.run("sub", ["set": ["user.a": "1"]]).ending == .succeeded)
+            #expect(rule.run("sub", ["set": ["user.a": "1"]]).result == .succeeded)
             #expect(attributes(rule.path("sub")) == ["user.a": "1"])
             TestFile.write(tree.path("outside"), "text")
             _ = tree.path("outside").withCString { to in rule.path("link").withCString { symlink(to, $0) } }
             let outcome = rule.run("link", ["set": ["user.a": "1"]])
-            #expect(outcome.ending == .failed)
+            #expect(outcome.result == .failed)
             #expect(attributes(tree.path("outside")) == [:])
         }
     }
@@ -63,15 +63,15 @@ struct TagHandlerTests {
             let rule = ContentRule(tree.root, TagHandler())
             TestFile.write(rule.path("a.txt"), "text")
             let named = rule.run("a.txt", ["set": ["security.x": "1"]])
-            #expect(named.ending == .failed)
+            #expect(named.result == .failed)
             #expect(named.message.contains("'security.x' can't be set; write a name that starts with 'user.'"))
             let large = rule.run("a.txt", ["set": ["user.x": .string(String(repeating: "x", count: 70_000))]])
-            #expect(large.ending == .failed)
+            #expect(large.result == .failed)
             #expect(large.message.contains("there is no space for 'user.x'"))
-            #expect(rule.run("missing", ["set": ["user.x": "1"]]).ending == .skipped)
+            #expect(rule.run("missing", ["set": ["user.x": "1"]]).result == .skipped)
             // The kernel's own file systems do not support extended attributes.
             let proc = rule.handler.run(rule.invocation("/proc/self/comm", ["set": ["user.x": "1"]]))
-            #expect(proc.ending == .failed)
+            #expect(proc.result == .failed)
             #expect(proc.message.contains("'/proc/self/comm' does not support extended attributes"))
         }
     }

@@ -43,7 +43,7 @@ struct TrashTests {
             TestFile.write(source, "new")
             let before = time(nil)
             let outcome = BuiltInRun(TrashHandler(trash: Self.trash(tree.path("data/Trash"))))(source, [:])
-            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            #expect(outcome.result == .succeeded, "\(outcome.message)")
             #expect(!TestFile.exists(source))
             let there = tree.path("data/Trash/files").appending(name)
             #expect(TestFile.read(there) == Array("new".utf8))
@@ -74,15 +74,15 @@ struct TrashTests {
             let run = BuiltInRun(TrashHandler(trash: Self.trash(tree.path("Trash"))))
             for number in 0..<3 {
                 TestFile.write(tree.path("in/a.txt"), "\(number)")
-                #expect(run(tree.path("in/a.txt"), [:]).ending == .succeeded)
+                #expect(run(tree.path("in/a.txt"), [:]).result == .succeeded)
             }
             // One entry without its file, and one without its information.
             TestFile.write(tree.path("Trash/info/b.trashinfo"), "[Trash Info]\n")
             TestFile.write(tree.path("Trash/files/b.2"), "of somebody else")
             TestFile.write(tree.path("in/b"), "b")
-            #expect(run(tree.path("in/b"), [:]).ending == .succeeded)
+            #expect(run(tree.path("in/b"), [:]).result == .succeeded)
             TestFile.write(tree.path("in/d/x"), "x")
-            #expect(run(tree.path("in/d"), [:]).ending == .succeeded)
+            #expect(run(tree.path("in/d"), [:]).result == .succeeded)
             #expect(
                 listing(tree.path("Trash/files")) == [
                     "a.txt: 0", "a.txt.2: 1", "a.txt.3: 2", "b.2: of somebody else", "b.3: b", "d/x: x",
@@ -109,7 +109,7 @@ struct TrashTests {
             let source = disk.path.appending("in/deep/a b")
             TestFile.write(source, "new")
             let outcome = BuiltInRun(TrashHandler(trash: Self.trash(tree.path("data/Trash"))))(source, [:])
-            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            #expect(outcome.result == .succeeded, "\(outcome.message)")
             let trash = shared == "sticky" ? ".Trash/\(geteuid())" : ".Trash-\(geteuid())"
             #expect(TestFile.read(disk.path.appending("\(trash)/files/a b")) == Array("new".utf8))
             let original = try #require(Self.original(disk.path.appending("\(trash)/info/a b.trashinfo")))
@@ -125,7 +125,7 @@ struct TrashTests {
             TestFile.write(disk.path.appending("a"), "new")
             TestFile.write(disk.path.appending(".Trash-\(geteuid())"), "no folder")
             let outcome = BuiltInRun(TrashHandler(trash: Self.trash(nil)))(disk.path.appending("a"), [:])
-            #expect(outcome.ending == .failed)
+            #expect(outcome.result == .failed)
             #expect(outcome.message.contains(".Trash-\(geteuid())'"), "\(outcome.message)")
             #expect(TestFile.exists(disk.path.appending("a")))
         }

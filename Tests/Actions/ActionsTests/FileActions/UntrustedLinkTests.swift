@@ -68,7 +68,7 @@ struct UntrustedLinkTests {
             Self.own(link)
             let root = tree.root
             let outcome = Self.run(kind, root, to: directory)
-            #expect(outcome.ending == .failed && outcome.code == "outside", "\(outcome.message)")
+            #expect(outcome.result == .failed && outcome.code == "outside", "\(outcome.message)")
             #expect(
                 outcome.message.contains("the symbolic link '\(link)', which user 65534 could replace"),
                 "\(outcome.message)")
@@ -87,7 +87,7 @@ struct UntrustedLinkTests {
             _ = tree.path("link").withCString { symlink("drop/../private/./", $0) }
             let root = tree.root
             let outcome = Self.run(kind, root, to: "out/")
-            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            #expect(outcome.result == .succeeded, "\(outcome.message)")
             #expect(listing(tree.path("private")).count > 1)
         }
     }
@@ -109,7 +109,7 @@ struct UntrustedLinkTests {
                 [
                     "to": tree.path("out/"), "name": "b", "mode": "0777", "time": "@1", "add": "x", "write": "sidecar",
                 ])
-            #expect(outcome.ending == .failed && outcome.code == "outside", "\(outcome.message)")
+            #expect(outcome.result == .failed && outcome.code == "outside", "\(outcome.message)")
             #expect(listing(tree.path("private")) == ["secret: old"])
         }
     }
@@ -144,7 +144,7 @@ struct UntrustedLinkTests {
             var codes: [String: Int] = [:]
             func round() {
                 let outcome = Self.run(kind, root, to: "drop/out/")
-                codes[outcome.code ?? outcome.ending.rawValue, default: 0] += 1
+                codes[outcome.code ?? outcome.result.rawValue, default: 0] += 1
                 // `move` removes it.
                 if !TestFile.exists(root.appending("in/a.tar")) {
                     _ = call("/usr/bin/tar", ["-cf", "a.tar", "x"], in: root.appending("in"))

@@ -31,7 +31,7 @@ struct NotifyHandlerTests {
         let outcome = rule.run(
             "<b>&\\n",
             ["title": "--new ${name}", "body": "${relative}\nis there", "urgency": "low", "icon": "folder"])
-        #expect(outcome.ending == .succeeded, "\(outcome.message)")
+        #expect(outcome.result == .succeeded, "\(outcome.message)")
         #expect(
             directory.text(of: "arguments")
                 == "--app-name=Alight|--urgency=low|--icon=folder|--|--new <b>&\\n|&lt;b&gt;&amp;\\\\n\nis there|")
@@ -43,7 +43,7 @@ struct NotifyHandlerTests {
         let program = try directory.write("notify-send", Self.standIn)
         let rule = ContentRule(directory.path, try handler(program))
         TestFile.write(rule.path("a"), "")
-        #expect(rule.run("a", [:]).ending == .succeeded)
+        #expect(rule.run("a", [:]).result == .succeeded)
         let arguments = directory.text(of: "arguments")
         #expect(arguments == "--app-name=Alight|--urgency=normal|--|r|created \(directory.path)/in/a|")
     }
@@ -52,10 +52,10 @@ struct NotifyHandlerTests {
         let directory = TemporaryDirectory()
         func outcome(_ handler: NotifyHandler) -> Outcome { ContentRule(directory.path, handler).run("a", [:]) }
         let nowhere = outcome(try handler("/bin/true", bus: nil))
-        #expect(nowhere.ending == .failed)
+        #expect(nowhere.result == .failed)
         #expect(nowhere.message.contains("there is no desktop session"))
         let missing = outcome(try handler(nil))
-        #expect(missing.ending == .failed)
+        #expect(missing.result == .failed)
         #expect(missing.message == "'notify-send' is missing; install the package libnotify-bin")
     }
 
@@ -63,7 +63,7 @@ struct NotifyHandlerTests {
         let directory = TemporaryDirectory()
         let program = try directory.write("notify-send", "#!/bin/sh\necho 'no such service' >&2\nexit 1\n")
         let outcome = ContentRule(directory.path, try handler(program)).run("a", [:])
-        #expect(outcome.ending == .retry)
+        #expect(outcome.result == .retry)
         #expect(outcome.message == "'notify-send' could not show it: no such service")
     }
 
@@ -101,7 +101,7 @@ struct NotifyHandlerTests {
         let rule = ContentRule(directory.path, try handler(notifySend, bus: address))
         TestFile.write(rule.path("a \\t b"), "")
         let outcome = rule.run("a \\t b", ["title": "New file", "body": "${name}", "urgency": "critical"])
-        #expect(outcome.ending == .succeeded, "\(outcome.message)")
+        #expect(outcome.result == .succeeded, "\(outcome.message)")
         #expect(directory.text(of: "shown") == "Alight||New file|a \\t b|2\n")
     }
 }

@@ -16,14 +16,14 @@ struct WebhookConnectionTests {
         let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         let dropped = rule.run("a b.txt", ["url": server.url("/drop")])
-        #expect(dropped.ending == .retry)
+        #expect(dropped.result == .retry)
         #expect(dropped.code == "network")
         let nobody = rule.run("a b.txt", ["url": "http://127.0.0.1:1/secret/path"])
-        #expect(nobody.ending == .retry)
+        #expect(nobody.result == .retry)
         #expect(nobody.message.hasPrefix("http://127.0.0.1:1: "))
         #expect(!nobody.message.contains("secret"))
         let unknown = rule.run("a b.txt", ["url": "http://nothing.invalid/"])
-        #expect(unknown.ending == .retry)
+        #expect(unknown.result == .retry)
         #expect(unknown.message.hasPrefix("http://nothing.invalid: "))
     }
 
@@ -85,7 +85,7 @@ struct WebhookConnectionTests {
             let encoded = target.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
             let with: JSONValue = ["url": server.url("/?status=307&to=\(encoded)"), "secret": "key"]
             let outcome = rule.run("a b.txt", with)
-            #expect(outcome.ending == .failed, "\(target)")
+            #expect(outcome.result == .failed, "\(target)")
             #expect(outcome.code == "redirect", "\(target): \(outcome.message)")
             #expect(outcome.message.contains("which is not followed"))
         }
@@ -97,7 +97,7 @@ struct WebhookConnectionTests {
         let server = try WebhookServer()
         let directory = TemporaryDirectory()
         let outcome = WebhookRule.make(directory).run("a b.txt", ["url": server.url("/circle")])
-        #expect(outcome.ending == .failed)
+        #expect(outcome.result == .failed)
         #expect(outcome.message.hasSuffix("redirects more than 5 times"))
         #expect(server.requests.count == 6)
     }
@@ -109,20 +109,20 @@ struct WebhookConnectionTests {
         let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         let unknown = rule.run("a b.txt", ["url": server.url("/")])
-        #expect(unknown.ending == .failed)
+        #expect(unknown.result == .failed)
         #expect(unknown.code == "tls")
         #expect(unknown.message.contains("is not trusted"))
         #expect(unknown.message.contains("'ca_file'"))
         #expect(server.requests.isEmpty)
         let authority = JSONValue.string("\(server.directory.path)/ca.pem")
         let known = rule.run("a b.txt", ["url": server.url("/"), "ca_file": authority])
-        #expect(known.ending == .succeeded, "\(known.message)")
+        #expect(known.result == .succeeded, "\(known.message)")
         // The certificate is valid for the address, not for this name.
         let other = rule.run(
             "a b.txt", ["url": .string("https://localhost:\(server.port)/"), "ca_file": authority])
         #expect(other.code == "tls", "\(other.message)")
         let missing = rule.run("a b.txt", ["url": server.url("/"), "ca_file": "missing.pem"])
-        #expect(missing.ending == .failed)
+        #expect(missing.result == .failed)
         #expect(missing.code == "bad-request")
         let downgraded = rule.run(
             "a b.txt",
@@ -136,7 +136,7 @@ struct WebhookConnectionTests {
         let file = try directory.write("ca.pem", "", mode: 0o646)
         let outcome = WebhookRule.make(directory).run(
             "a b.txt", ["url": "https://127.0.0.1:1/", "ca_file": .string("\(file)")])
-        #expect(outcome.ending == .failed)
+        #expect(outcome.result == .failed)
         #expect(outcome.message == "'ca_file': '\(file)' can be changed by others than root (mode 0646)")
     }
 }

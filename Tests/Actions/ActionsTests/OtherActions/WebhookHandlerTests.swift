@@ -19,7 +19,7 @@ struct WebhookHandlerTests {
         for attempt in 1...2 {
             rule.attempt = attempt
             let outcome = rule.run("a b.txt", ["url": server.url("/hook?status=204")])
-            #expect(outcome.ending == .succeeded)
+            #expect(outcome.result == .succeeded)
             #expect(outcome.message == "http://127.0.0.1:\(server.port) answered 204")
             #expect(outcome.values == ["status": 204])
         }
@@ -52,7 +52,7 @@ struct WebhookHandlerTests {
         let rule = WebhookRule.make(directory)
         let path = tree(directory, [0x66, 0xFF])
         TestFile.write(path, "")
-        #expect(rule.handler.run(rule.invocation(path, ["url": server.url("/")])).ending == .succeeded)
+        #expect(rule.handler.run(rule.invocation(path, ["url": server.url("/")])).result == .succeeded)
         let event = try #require(server.requests.first?.json?.object)
         #expect(event["subject"] == "f\u{FFFD}")
         #expect(event["data"]?.object?["relative_base64"] == "Zv8=")
@@ -70,9 +70,9 @@ struct WebhookHandlerTests {
         let mapping: JSONValue = [
             "url": server.url("/"), "method": "PUT", "body": ["text": "new: ${name}", "list": ["${size}", 1, true]],
         ]
-        #expect(rule.run(name, mapping).ending == .succeeded)
-        #expect(rule.run(name, ["url": server.url("/"), "body": "${name}!"]).ending == .succeeded)
-        #expect(rule.run(name, ["url": server.url("/"), "body": ""]).ending == .succeeded)
+        #expect(rule.run(name, mapping).result == .succeeded)
+        #expect(rule.run(name, ["url": server.url("/"), "body": "${name}!"]).result == .succeeded)
+        #expect(rule.run(name, ["url": server.url("/"), "body": ""]).result == .succeeded)
         let requests = server.requests
         try #require(requests.count == 3)
         #expect(requests[0].method == "PUT")
@@ -90,7 +90,7 @@ struct WebhookHandlerTests {
         let name = "a?b#c&d=é %\r\n"
         let rule = WebhookRule.make(directory, name: name)
         let url = JSONValue.string("http://127.0.0.1:\(server.port)/x/${relative}?name=${name}")
-        #expect(rule.run(name, ["url": url]).ending == .succeeded)
+        #expect(rule.run(name, ["url": url]).result == .succeeded)
         let encoded = "a%3Fb%23c%26d%3D%C3%A9%20%25%0D%0A"
         #expect(server.requests.first?.path == "/x/\(encoded)?name=\(encoded)")
     }
@@ -103,7 +103,7 @@ struct WebhookHandlerTests {
             "Authorization": "Bearer abcdef", "X-Name": "${name}", "X-Number": 5, "X-Empty": "",
             "content-type": "application/json",
         ]
-        #expect(rule.run("a b.txt", ["url": server.url("/"), "headers": headers]).ending == .succeeded)
+        #expect(rule.run("a b.txt", ["url": server.url("/"), "headers": headers]).result == .succeeded)
         let sent = try #require(server.requests.first?.headers)
         #expect(sent["authorization"] == "Bearer abcdef")
         #expect(sent["x-name"] == "a b.txt")
@@ -118,7 +118,7 @@ struct WebhookHandlerTests {
         let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory, name: name)
         let outcome = rule.run(name, ["url": server.url("/"), "headers": ["X-Name": "${name}"]])
-        #expect(outcome.ending == .failed)
+        #expect(outcome.result == .failed)
         #expect(outcome.code == "bad-request")
         #expect(outcome.message.contains("the header 'X-Name' would contain a line break"))
         #expect(server.requests.isEmpty)
@@ -130,7 +130,7 @@ struct WebhookHandlerTests {
         let rule = WebhookRule.make(directory)
         let headers = JSONValue.object([name: "1"])
         let outcome = rule.run("a b.txt", ["url": "http://127.0.0.1:9/", "headers": headers])
-        #expect(outcome.ending == .failed)
+        #expect(outcome.result == .failed)
         #expect(outcome.code == "bad-request")
     }
 
@@ -141,11 +141,11 @@ struct WebhookHandlerTests {
         let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         #expect(
-            rule.run("a b.txt", ["url": server.url("/"), "secret": "key", "signature": "github"]).ending == .succeeded)
-        #expect(rule.run("a b.txt", ["url": server.url("/"), "secret": "key"]).ending == .succeeded)
+            rule.run("a b.txt", ["url": server.url("/"), "secret": "key", "signature": "github"]).result == .succeeded)
+        #expect(rule.run("a b.txt", ["url": server.url("/"), "secret": "key"]).result == .succeeded)
         // The example of the Standard Webhooks specification with the secret MfKQ….
         let whsec: JSONValue = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-        #expect(rule.run("a b.txt", ["url": server.url("/"), "secret": whsec]).ending == .succeeded)
+        #expect(rule.run("a b.txt", ["url": server.url("/"), "secret": whsec]).result == .succeeded)
         let requests = server.requests
         try #require(requests.count == 3)
         let github = try hmac(requests[0].body, options: ["-hmac", "key"], in: directory)

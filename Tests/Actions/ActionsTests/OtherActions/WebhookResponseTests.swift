@@ -6,7 +6,7 @@ import Testing
 
 /// The outcomes of the responses to `webhook`.
 struct WebhookResponseTests {
-    static let statuses: [(Int, Outcome.Ending)] = [
+    static let statuses: [(Int, Outcome.Result)] = [
         (200, .succeeded), (201, .succeeded), (202, .succeeded), (204, .succeeded), (299, .succeeded),
         (300, .failed), (303, .failed), (304, .failed), (400, .failed), (401, .failed), (403, .failed), (404, .failed),
         (405, .failed), (409, .failed), (410, .failed), (413, .failed), (422, .failed), (408, .retry), (425, .retry),
@@ -17,11 +17,11 @@ struct WebhookResponseTests {
         let server = try WebhookServer()
         let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
-        for (status, ending) in Self.statuses {
+        for (status, result) in Self.statuses {
             let outcome = rule.run("a b.txt", ["url": server.url("/?status=\(status)")])
-            #expect(outcome.ending == ending, "\(status): \(outcome.message)")
+            #expect(outcome.result == result, "\(status): \(outcome.message)")
             #expect(outcome.values["status"] == .integer(Int64(status)))
-            #expect(outcome.code == (ending == .succeeded ? nil : "http-\(status)"))
+            #expect(outcome.code == (result == .succeeded ? nil : "http-\(status)"))
             #expect(outcome.retryAfter == nil)
         }
     }
@@ -68,9 +68,9 @@ struct WebhookResponseTests {
         let server = try WebhookServer()
         let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
-        #expect(rule.run("a b.txt", ["url": server.url("/endless")]).ending == .succeeded)
+        #expect(rule.run("a b.txt", ["url": server.url("/endless")]).result == .succeeded)
         let outcome = rule.run("a b.txt", ["url": server.url("/endless?status=500")])
-        #expect(outcome.ending == .retry)
+        #expect(outcome.result == .retry)
         #expect(outcome.message.utf8.count < 400)
     }
 
@@ -78,7 +78,7 @@ struct WebhookResponseTests {
         let server = try WebhookServer()
         let directory = TemporaryDirectory()
         let outcome = WebhookRule.make(directory).run("a b.txt", ["url": server.url("/headers")])
-        #expect(outcome.ending == .retry)
+        #expect(outcome.result == .retry)
         #expect(outcome.message.contains("the headers of the answer have more than 64 KiB"), "\(outcome.message)")
     }
 
@@ -91,7 +91,7 @@ struct WebhookResponseTests {
             "headers": ["Authorization": "Bearer token-secret", "X-Back": "sign-secret"],
         ]
         let outcome = rule.run("a b.txt", with)
-        #expect(outcome.ending == .failed)
+        #expect(outcome.result == .failed)
         #expect(outcome.message.contains("***"))
         #expect(!"\(outcome)".contains("token-secret"))
         #expect(!"\(outcome)".contains("sign-secret"))

@@ -18,7 +18,7 @@ struct MisbehavingServersTests {
             "note('started', os.getpid())\nprint('loading', file=sys.stderr, flush=True)\ntime.sleep(600)\n",
             grace: .seconds(10), limits: { $0.ready = .seconds(1) })
         let outcomes = serving.ask(all: 3)
-        #expect(outcomes.allSatisfy { $0.ending == .retry && $0.code == "cannot-start" })
+        #expect(outcomes.allSatisfy { $0.result == .retry && $0.code == "cannot-start" })
         #expect(
             outcomes.allSatisfy { $0.message.hasPrefix("plugin 'resize' did not send 'ready' within 1 s") },
             "\(outcomes)")
@@ -29,14 +29,14 @@ struct MisbehavingServersTests {
     @Test func `a plugin that sends ready late is waited for`() throws {
         let serving = try ServingStage(
             "time.sleep(0.3)\nready()\nfor request in requests(): result(request)\n")
-        #expect(serving.ask(all: 3).allSatisfy { $0.ending == .succeeded })
+        #expect(serving.ask(all: 3).allSatisfy { $0.result == .succeeded })
         serving.close()
     }
 
     @Test func `a plugin that speaks another version is unusable`() throws {
         let serving = try ServingStage("read()\nsay(type='ready', protocol=2)\nread()\n")
         let outcome = serving.ask()
-        #expect(outcome.ending == .failed)
+        #expect(outcome.result == .failed)
         #expect(outcome.code == "cannot-start")
         #expect(outcome.message == "plugin 'resize' uses version 2 of the protocol, and this release supports 1")
         serving.close()
@@ -45,7 +45,7 @@ struct MisbehavingServersTests {
     @Test func `a plugin that exits at once cannot be started, with the reason`() throws {
         let serving = try ServingStage("sys.exit('no licence')\n")
         let outcome = serving.ask()
-        #expect(outcome.ending == .retry)
+        #expect(outcome.result == .retry)
         #expect(outcome.code == "cannot-start")
         #expect(outcome.message == "plugin 'resize' exited with status 1 before it was ready: no licence")
         serving.close()
@@ -56,14 +56,14 @@ struct MisbehavingServersTests {
         try serving.stage.directory.write("resize", "#!/nowhere/python\n")
         let path = serving.plugin.executable
         let bad = serving.ask()
-        #expect(bad.ending == .failed)
+        #expect(bad.result == .failed)
         #expect(bad.code == "cannot-start")
         #expect(
             bad.message
                 == "plugin 'resize': cannot start '\(path)': its interpreter '/nowhere/python' does not exist")
         #expect(unlink(path.description) == 0)
         let gone = serving.ask()
-        #expect(gone.ending == .retry)
+        #expect(gone.result == .retry)
         #expect(gone.code == "cannot-start")
         #expect(gone.message == "plugin 'resize': '\(path)' doesn't exist")
         serving.close()
@@ -81,7 +81,7 @@ struct MisbehavingServersTests {
                 elif request['interrupted']: result(request, message='again')
                 else: print('Traceback\\n' * 9, flush=True)
             """)
-        #expect(serving.ask(1).ending == .succeeded)
+        #expect(serving.ask(1).result == .succeeded)
         #expect(serving.ask(2).message == "again")
         serving.close()
         let log = serving.stage.log.all
@@ -121,7 +121,7 @@ struct MisbehavingServersTests {
         let serving = try ServingStage(
             "ready()\nfor request in requests(): say(type='result', id=request['id'], attempt=request['attempt'])\n")
         let outcome = serving.ask()
-        #expect(outcome.ending == .failed)
+        #expect(outcome.result == .failed)
         #expect(outcome.code == "bad-response")
         serving.close()
     }
@@ -134,12 +134,12 @@ struct MisbehavingServersTests {
                 if request['id'].endswith('2'): result(request, message='x' * 100_000_000)
                 else: result(request)
             """)
-        #expect(serving.ask(1).ending == .succeeded)
+        #expect(serving.ask(1).result == .succeeded)
         let outcome = serving.ask(2)
-        #expect(outcome.ending == .failed)
+        #expect(outcome.result == .failed)
         #expect(outcome.code == "too-large")
         #expect(outcome.message == "plugin 'resize' printed a line of more than 1 MiB and was stopped")
-        #expect(serving.ask(3).ending == .succeeded)
+        #expect(serving.ask(3).result == .succeeded)
         serving.close()
     }
 
@@ -154,7 +154,7 @@ struct MisbehavingServersTests {
                 result(request)
             """)
         let outcome = serving.ask()
-        #expect(outcome.ending == .succeeded)
+        #expect(outcome.result == .succeeded)
         #expect(outcome.log.hasPrefix("first\nxxx"))
         #expect(outcome.log.hasSuffix("xxx\nlast\n"))
         #expect(outcome.log.utf8.count < 140_000)
@@ -178,10 +178,10 @@ struct MisbehavingServersTests {
                     os.kill(os.getpid(), signal.SIGKILL)
             """)
         let first = serving.ask(1)
-        #expect(first.ending == .succeeded)
+        #expect(first.result == .succeeded)
         #expect(first.message == "again")
         let second = serving.ask(2)
-        #expect(second.ending == .retry)
+        #expect(second.result == .retry)
         #expect(second.code == "plugin-died")
         #expect(second.message == "plugin 'resize' was killed by signal 9: dying")
         #expect(second.process?.signal == 9)
@@ -201,7 +201,7 @@ struct MisbehavingServersTests {
         let serving = try ServingStage(
             "ready()\nfor request in requests(): note('asked'); os.abort()\n", change: { $0.idempotent = false })
         let outcome = serving.ask()
-        #expect(outcome.ending == .failed)
+        #expect(outcome.result == .failed)
         #expect(outcome.code == "plugin-died")
         #expect(outcome.message == "plugin 'resize' was killed by signal 6")
         #expect(serving.text(of: "asked") == "\n")
@@ -244,7 +244,7 @@ struct MisbehavingServersTests {
         thread.start()
         #expect(Deadline.wait { serving.text(of: "open") == "\n\n\n" })
         let outcome = serving.ask(4) { $0.timeout = .milliseconds(200) }
-        #expect(outcome.ending == .retry)
+        #expect(outcome.result == .retry)
         #expect(outcome.code == "timed-out")
         #expect(Deadline.wait { others.value.count == 3 })
         #expect(others.value.allSatisfy { $0.message == "again" }, "\(others.value)")
@@ -257,7 +257,7 @@ struct MisbehavingServersTests {
         // One request at a time would wait for back-off delays of 1, 2, 4 and 8 seconds.
         for job in 1...5 { #expect(serving.ask(job).code == "plugin-died") }
         let outcome = serving.ask(6)
-        #expect(outcome.ending == .retry)
+        #expect(outcome.result == .retry)
         #expect(outcome.code == "cannot-start")
         #expect(
             outcome.message
@@ -293,7 +293,7 @@ struct MisbehavingServersTests {
                 time.sleep(600)
             result(request, message='again')
             """, change: { $0.idempotent = true })
-        #expect(serving.ask(1).ending == .succeeded)
+        #expect(serving.ask(1).result == .succeeded)
         #expect(serving.ask(2).message == "again")
         serving.close()
         #expect(serving.started.allSatisfy(isGone))
@@ -327,7 +327,7 @@ struct MisbehavingServersTests {
             for request in requests(): result(request)
             while True: time.sleep(60)
             """, grace: .milliseconds(300))
-        #expect(serving.ask().ending == .succeeded)
+        #expect(serving.ask().result == .succeeded)
         serving.close()
         #expect(serving.started.count == 1)
         #expect(serving.started.allSatisfy(isGone))

@@ -19,7 +19,7 @@ struct ServingProcessTests {
                 while len(set(open(f'{HERE}/started'))) < 3: time.sleep(0.01)
                 result(request)
             """, change: { $0.parallel = 3 })
-        #expect(serving.ask(all: 9).allSatisfy { $0.ending == .succeeded })
+        #expect(serving.ask(all: 9).allSatisfy { $0.result == .succeeded })
         #expect(serving.started.count == 3)
         serving.close()
         #expect(serving.started.allSatisfy(isGone))
@@ -84,10 +84,10 @@ struct ServingProcessTests {
     @Test func `a process that is idle too long exits, and the next request starts another`() throws {
         let serving = try ServingStage(
             ServingStage.good + "\nnote('ended')\n", limits: { $0.idle = .milliseconds(200) })
-        #expect(serving.ask(1).ending == .succeeded)
+        #expect(serving.ask(1).result == .succeeded)
         #expect(Deadline.wait { serving.started.allSatisfy(isGone) })
         #expect(serving.text(of: "ended") == "\n")
-        #expect(serving.ask(2).ending == .succeeded)
+        #expect(serving.ask(2).result == .succeeded)
         #expect(serving.started.count == 2)
         serving.close()
         #expect(serving.stage.log.all == [])
@@ -106,9 +106,9 @@ struct ServingProcessTests {
                 pings = [read(), read(), read()]
                 for ping in pings: note('pings', json.dumps(ping)); say(type='pong', n=ping['n'])
             """.replacing("pings = [read(), read(), read()]", with: "pings = [read()]"), limits: limits)
-        #expect(good.ask(1).ending == .succeeded)
+        #expect(good.ask(1).result == .succeeded)
         #expect(Deadline.wait { good.text(of: "pings")?.contains(#"{"type": "ping", "n": 1}"#) == true })
-        #expect(good.ask(2).ending == .succeeded)
+        #expect(good.ask(2).result == .succeeded)
         #expect(good.started.count == 1)
         good.close()
         let deaf = try ServingStage(
@@ -122,7 +122,7 @@ struct ServingProcessTests {
                 limits.ping = .milliseconds(50)
                 limits.pong = .milliseconds(50)
             })
-        #expect(deaf.ask(1).ending == .succeeded)
+        #expect(deaf.ask(1).result == .succeeded)
         #expect(Deadline.wait { deaf.started.allSatisfy(isGone) })
         deaf.close()
         #expect(deaf.stage.log.all == ["warning: plugin 'resize' did not answer a ping and was stopped"])
@@ -130,7 +130,7 @@ struct ServingProcessTests {
 
     @Test func `after the maximum number of requests another process takes over`() throws {
         let serving = try ServingStage(ServingStage.good, limits: { $0.requests = 5 })
-        #expect((1...12).map { serving.ask($0).ending }.allSatisfy { $0 == .succeeded })
+        #expect((1...12).map { serving.ask($0).result }.allSatisfy { $0 == .succeeded })
         serving.close()
         #expect(serving.started.count == 3)
         #expect(serving.stage.log.all == [])
@@ -172,9 +172,9 @@ struct ServingProcessTests {
     @Test func `the process of a removed or replaced plugin exits when the rules are loaded again`() throws {
         for isRemoved in [true, false] {
             let serving = try ServingStage(ServingStage.good)
-            #expect(serving.ask(1).ending == .succeeded)
+            #expect(serving.ask(1).result == .succeeded)
             serving.stage.host.retireOutdated()
-            #expect(serving.ask(2).ending == .succeeded)
+            #expect(serving.ask(2).result == .succeeded)
             #expect(serving.started.count == 1)
             if isRemoved {
                 try #require(unlink(serving.plugin.executable.description) == 0)
@@ -183,7 +183,7 @@ struct ServingProcessTests {
             }
             serving.stage.host.retireOutdated()
             #expect(Deadline.wait { serving.started.allSatisfy(isGone) })
-            if !isRemoved { #expect(serving.ask(3).ending == .succeeded) }
+            if !isRemoved { #expect(serving.ask(3).result == .succeeded) }
             serving.close()
             #expect(serving.stage.log.all == [])
         }
@@ -191,7 +191,7 @@ struct ServingProcessTests {
 
     @Test func `the process of a removed plugin exits when another plugin is used`() throws {
         let serving = try ServingStage(ServingStage.good)
-        #expect(serving.ask(1).ending == .succeeded)
+        #expect(serving.ask(1).result == .succeeded)
         let removed = serving.started
         try serving.stage.directory.directory("b")
         let text = try String(contentsOfFile: serving.plugin.executable.description, encoding: .utf8)
@@ -240,7 +240,7 @@ struct ServingProcessTests {
         let serving = try ServingStage(ServingStage.good)
         try serving.stage.directory.directory("scratch/run-\(getpid())-99999/deep", mode: 0o700)
         try serving.stage.directory.directory("scratch/run-x-1", mode: 0o700)
-        #expect(serving.ask().ending == .succeeded)
+        #expect(serving.ask().result == .succeeded)
         serving.close()
         #expect(serving.leftovers == ["run-x-1"])
     }

@@ -14,7 +14,7 @@ struct ServingTests {
         let serving = try ServingStage(ServingStage.good)
         for job in 1...20 {
             let outcome = serving.ask(job)
-            #expect(outcome.ending == .succeeded, "\(outcome)")
+            #expect(outcome.result == .succeeded, "\(outcome)")
             #expect(outcome.message == ServingStage.id(job).description)
             #expect(outcome.process?.status == nil)
             #expect(outcome.process?.request.contains(ServingStage.id(job).description) == true)
@@ -41,7 +41,7 @@ struct ServingTests {
             plugin.arguments = arguments
             let handler = PluginHandler(plugin: plugin, host: serving.stage.host)
             let before = serving.started.count
-            for job in 1...4 { #expect(handler.run(serving.invocation(job)).ending == .succeeded) }
+            for job in 1...4 { #expect(handler.run(serving.invocation(job)).result == .succeeded) }
             #expect(serving.started.count - before == processes)
         }
         serving.close()
@@ -87,7 +87,7 @@ struct ServingTests {
             """)
         let outcomes = serving.ask(all: 12)
         #expect(outcomes.count == 12)
-        #expect(outcomes.allSatisfy { $0.ending == .succeeded && $0.message == "4" }, "\(outcomes)")
+        #expect(outcomes.allSatisfy { $0.result == .succeeded && $0.message == "4" }, "\(outcomes)")
         #expect(serving.started.count == 1)
         serving.close()
     }
@@ -112,7 +112,7 @@ struct ServingTests {
         let invocations = (1...7).map { job in serving.invocation(job) { $0.batch = 100 } }
         let outcomes = PluginHandler(plugin: serving.plugin, host: serving.stage.host).run(invocations)
         #expect(outcomes.map(\.message) == ["1", "2", "3", "4", "5", "6", "7"])
-        #expect(outcomes.allSatisfy { $0.ending == .skipped })
+        #expect(outcomes.allSatisfy { $0.result == .skipped })
         serving.close()
     }
 
@@ -124,7 +124,7 @@ struct ServingTests {
                 result(request, 'retry', message='busy', code='busy', retry_after=7, outputs=['x', '/srv/y'], values={'n': 1})
             """)
         let outcome = serving.ask { $0.directory = "/srv" }
-        #expect(outcome.ending == .retry)
+        #expect(outcome.result == .retry)
         #expect(outcome.message == "busy")
         #expect(outcome.code == "busy")
         #expect(outcome.retryAfter == .seconds(7))
@@ -166,11 +166,11 @@ struct ServingTests {
                 else: result(request, message='done all the same')
             """)
         let first = serving.ask(1) { $0.timeout = .milliseconds(200) }
-        #expect(first.ending == .retry)
+        #expect(first.result == .retry)
         #expect(first.code == "timed-out")
         #expect(first.message == "plugin 'resize' took longer than 200ms and was stopped")
         let second = serving.ask(2) { $0.timeout = .milliseconds(200) }
-        #expect(second.ending == .succeeded)
+        #expect(second.result == .succeeded)
         #expect(second.message == "done all the same")
         #expect(serving.started.count == 1)
         serving.close()

@@ -69,7 +69,7 @@ struct BatchTests {
         let names = (0..<8).map(String.init)
         let outcomes = try run(
             noting, invocations(names, with: String(repeating: "x", count: 150_000)), batch: 50)
-        #expect(outcomes.allSatisfy { $0.ending == .succeeded })
+        #expect(outcomes.allSatisfy { $0.result == .succeeded })
         let runs = (stage.directory.text(of: "runs") ?? "").split(separator: "\n")
         #expect(runs.count > 1 && runs.joined(separator: " ") == "0 1 2 3 4 5 6 7")
         let single = try run(noting, invocations(["big"], with: String(repeating: "x", count: 1 << 20)), batch: 50)
@@ -79,7 +79,7 @@ struct BatchTests {
     @Test func `S42 an event without a result has the outcome of the batch`() throws {
         let reply = #"{"outcome":"retry","message":"all","results":[{"outcome":"succeeded"},null,7]}"#
         let outcomes = try run("#!/bin/sh\necho '\(reply)'\n", invocations(["a", "b", "c", "d"]), batch: 50)
-        #expect(outcomes.map(\.ending) == [.succeeded, .retry, .retry, .retry])
+        #expect(outcomes.map(\.result) == [.succeeded, .retry, .retry, .retry])
         #expect(outcomes.map(\.message) == ["", "all", "all", "all"])
         #expect(
             stage.log.all == [
@@ -91,7 +91,7 @@ struct BatchTests {
         let outcomes = try run(
             "#!/bin/sh\necho '{\"outcome\":\"succeeded\",\"results\":[{\"outcome\":\"succeeded\"}]}'; exit 65\n",
             invocations(["a", "b"]), batch: 50)
-        #expect(outcomes.map(\.ending) == [.failed, .failed])
+        #expect(outcomes.map(\.result) == [.failed, .failed])
     }
 
     @Test func `S42 the outputs of the whole batch are known, and so are those of one event`() throws {
@@ -116,7 +116,7 @@ struct BatchTests {
                 "cat >'\(stage.directory.path)/request'; echo \"$ALIGHT_RELATIVE\" >>'\(stage.directory.path)/first'"),
             location: SourcePosition(file: "rules.yaml", line: 3, column: 1))
         let runner = ActionRunner(registry: registry, host: stage.host)
-        #expect(runner.run(action, invocations(["a", "b"])).map(\.ending) == [.succeeded, .succeeded])
+        #expect(runner.run(action, invocations(["a", "b"])).map(\.result) == [.succeeded, .succeeded])
         #expect(stage.directory.text(of: "first") == "a\n")
         let text = try #require(stage.directory.text(of: "request"))
         let request = try #require(PluginRequest(record: text.utf8))

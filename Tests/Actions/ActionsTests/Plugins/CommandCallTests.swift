@@ -19,7 +19,7 @@ struct CommandCallTests {
         let outcome = stage.run(
             .exec([try template("\(dump)"), try template("${path}"), try template("x=${name};"), try template("")])
         ) { Stage.use(path: PathBytes(path), in: &$0) }
-        #expect(outcome.ending == .succeeded, "\(outcome)")
+        #expect(outcome.result == .succeeded, "\(outcome)")
         let written = try Data(contentsOf: URL(fileURLWithPath: "\(stage.directory.path)/arguments"))
         let name = path.dropFirst("/srv/in/".utf8.count)
         #expect(Array(written) == path + [0] + Array("x=".utf8) + name + Array(";".utf8) + [0, 0])
@@ -27,7 +27,7 @@ struct CommandCallTests {
 
     @Test func `exec gets the request on standard input, and its output is logged`() throws {
         let outcome = stage.run(.exec([try template("head"), try template("-c29")]))
-        #expect(outcome.ending == .succeeded)
+        #expect(outcome.result == .succeeded)
         #expect(stage.log.all == ["info: {\"attempt\":2,\"deadline\":\"2025"])
         #expect(outcome.log == "{\"attempt\":2,\"deadline\":\"2025")
     }
@@ -41,17 +41,17 @@ struct CommandCallTests {
 
     @Test func `a placeholder never makes exec search PATH for a program`() throws {
         let outcome = stage.run(.exec([try template("${name}")])) { Stage.use(path: "/srv/in/true", in: &$0) }
-        #expect(outcome.ending == .failed)
+        #expect(outcome.result == .failed)
         #expect(outcome.code == "cannot-start")
     }
 
     @Test func `a missing program is a failure with its name`() throws {
         let outcome = stage.run(.exec([try template("no-such-tool")]))
         #expect(outcome.message == "no program 'no-such-tool' in /usr/local/bin:/usr/bin:/bin")
-        #expect(outcome.ending == .retry, "it was there when the rules were loaded")
-        #expect(stage.run(.exec([])).ending == .failed)
+        #expect(outcome.result == .retry, "it was there when the rules were loaded")
+        #expect(stage.run(.exec([])).result == .failed)
         let named = stage.run(.exec([try template("./${name}")])) { Stage.use(path: "/srv/in/none", in: &$0) }
-        #expect(named.ending == .failed && named.code == "cannot-start", "it may never have been there")
+        #expect(named.result == .failed && named.code == "cannot-start", "it may never have been there")
         #expect(stage.run(.exec([try template("/nowhere/x")])).code == "cannot-start")
     }
 
@@ -68,12 +68,12 @@ struct CommandCallTests {
         let tool = "/proc/self/fd/\(high)/tool"
         let reason = "'\(tool)': cannot start '\(tool)': No such file or directory"
         let written = stage.run(.exec([try template(tool)]))
-        #expect(written.ending == .retry && written.code == "cannot-start")
+        #expect(written.result == .retry && written.code == "cannot-start")
         #expect(written.message == reason)
         let named = stage.run(.exec([try template("/proc/self/fd/\(high)/${name}")])) {
             Stage.use(path: "/srv/in/tool", in: &$0)
         }
-        #expect(named.ending == .failed && named.code == "cannot-start", "it may never have been there")
+        #expect(named.result == .failed && named.code == "cannot-start", "it may never have been there")
         #expect(named.message == reason)
     }
 
@@ -88,14 +88,14 @@ struct CommandCallTests {
         func outcomes() -> [Outcome] {
             commands.map { stage.run($0) { Stage.use(path: tool, in: &$0) } }
         }
-        #expect(outcomes().allSatisfy { $0.ending == .succeeded })
+        #expect(outcomes().allSatisfy { $0.result == .succeeded })
         try #require(chmod(tool.description, 0o777) == 0)
         for outcome in outcomes() {
-            #expect(outcome.ending == .retry && outcome.code == "cannot-start")
+            #expect(outcome.result == .retry && outcome.code == "cannot-start")
             #expect(outcome.message.hasSuffix("'\(tool)' can be changed by others than root (mode 0777)"))
         }
         try #require(chmod(tool.description, 0o755) == 0)
-        #expect(outcomes().allSatisfy { $0.ending == .succeeded })
+        #expect(outcomes().allSatisfy { $0.result == .succeeded })
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
@@ -109,7 +109,7 @@ struct CommandCallTests {
                     text: "\(user)", name: nil, uid: user, gid: user, groups: [user], home: "/")
             }
         }
-        #expect(try run(as: 65_534).ending == .succeeded)
+        #expect(try run(as: 65_534).result == .succeeded)
         #expect(try run(as: 0).message.contains("belongs to user 65534"))
     }
 
@@ -119,7 +119,7 @@ struct CommandCallTests {
         ) {
             Stage.use(path: "/srv/in/a; rm -rf $HOME `x`", in: &$0)
         }
-        #expect(outcome.ending == .retry)
+        #expect(outcome.result == .retry)
         #expect(outcome.message == "done")
         #expect(stage.directory.text(of: "seen") == "/srv/in/a; rm -rf $HOME `x`")
     }
@@ -129,6 +129,6 @@ struct CommandCallTests {
     }
 
     @Test func `the output of a command is never parsed as a response`() {
-        #expect(stage.run(.shell("echo '{\"outcome\":\"failed\"}'")).ending == .succeeded)
+        #expect(stage.run(.shell("echo '{\"outcome\":\"failed\"}'")).result == .succeeded)
     }
 }

@@ -32,7 +32,7 @@ struct PluginHandlerTests {
                 ])
                 invocation.steps = [Outcome(.succeeded, "sum", outputs: ["/srv/x"], values: ["sha256": "ab"])]
             })
-        #expect(outcome.ending == .succeeded, "\(outcome)")
+        #expect(outcome.result == .succeeded, "\(outcome)")
         let scratch = "\(stage.scratch())"
         let expected: JSONValue = [
             "protocol": 1, "id": "01JD8Z3T1WQ2V7N0C5M4K9R6XB", "attempt": 2, "max_attempts": 5, "interrupted": false,
@@ -70,7 +70,7 @@ struct PluginHandlerTests {
             """
         let outcome = try stage.plugin(
             script, change: { $0.rawPaths = true }, invoke: { Stage.use(path: PathBytes(name), in: &$0) })
-        #expect(outcome.ending == .succeeded, "\(outcome)")
+        #expect(outcome.result == .succeeded, "\(outcome)")
         #expect(outcome.outputs == [PathBytes(name)])
     }
 
@@ -78,7 +78,7 @@ struct PluginHandlerTests {
         let path = PathBytes(Array("/srv/in/".utf8) + [0xE9])
         let outcome = try stage.plugin(
             "#!/bin/sh\ntouch '\(stage.directory.path)/ran'\n", invoke: { Stage.use(path: path, in: &$0) })
-        #expect(outcome.ending == .failed)
+        #expect(outcome.result == .failed)
         #expect(outcome.code == "name-not-utf8")
         #expect(stage.directory.text(of: "ran") == nil)
     }
@@ -86,7 +86,7 @@ struct PluginHandlerTests {
     @Test func `the environment is as the protocol specifies`() throws {
         let outcome = try stage.plugin(
             "#!/bin/sh\nenv | sort >'\(stage.directory.path)/env'\npwd >>'\(stage.directory.path)/env'\n")
-        #expect(outcome.ending == .succeeded)
+        #expect(outcome.result == .succeeded)
         let scratch = "\(stage.scratch())"
         #expect(
             stage.directory.text(of: "env") == """
@@ -115,7 +115,7 @@ struct PluginHandlerTests {
     @Test func `the scratch directory is private, empty, and removed afterwards with its contents`() throws {
         let target = try stage.directory.directory("target")
         try stage.directory.write("target/keep", "")
-        #expect(try stage.plugin("#!/bin/sh\n").ending == .succeeded)
+        #expect(try stage.plugin("#!/bin/sh\n").result == .succeeded)
         let script = """
             #!/bin/bash
             [ "$(stat -c %a .)" = 700 ] && [ -z "$(ls -A)" ] || exit 64
@@ -124,7 +124,7 @@ struct PluginHandlerTests {
             for i in {1..100}; do mkdir -p deep && cd deep; touch x; done
             """
         let outcome = try stage.plugin(script)
-        #expect(outcome.ending == .succeeded, "\(outcome)")
+        #expect(outcome.result == .succeeded, "\(outcome)")
         #expect(stage.leftovers == [])
         #expect(stage.directory.text(of: "target/keep") == "")
         #expect(stage.log.all == [])
@@ -142,14 +142,14 @@ struct PluginHandlerTests {
         script: String, isIdempotent: Bool, isAboutFile: Bool
     ) throws {
         let outcome = try stage.plugin("#!/bin/sh\n\(script)\n", change: { $0.idempotent = isIdempotent })
-        #expect(outcome.ending == .failed || outcome.ending == .retry)
+        #expect(outcome.result == .failed || outcome.result == .retry)
         #expect(outcome.isAboutFile == isAboutFile, "\(outcome)")
     }
 
     struct Case: Sendable, CustomTestStringConvertible {
         var script: String
         var isIdempotent = true
-        var ending: Outcome.Ending
+        var result: Outcome.Result
         var message: String
         var code: String?
         var retryAfter: Duration?
@@ -157,65 +157,65 @@ struct PluginHandlerTests {
     }
 
     static let cases = [
-        Case(script: "exit 0", ending: .succeeded, message: ""),
-        Case(script: "echo", ending: .succeeded, message: ""),
-        Case(script: #"printf %s '{"outcome":"succeeded","message":"a\nb"}'"#, ending: .succeeded, message: "a b"),
-        Case(script: #"echo '{"outcome":"skipped","code":"gone"}'"#, ending: .skipped, message: "", code: "gone"),
+        Case(script: "exit 0", result: .succeeded, message: ""),
+        Case(script: "echo", result: .succeeded, message: ""),
+        Case(script: #"printf %s '{"outcome":"succeeded","message":"a\nb"}'"#, result: .succeeded, message: "a b"),
+        Case(script: #"echo '{"outcome":"skipped","code":"gone"}'"#, result: .skipped, message: "", code: "gone"),
         Case(
-            script: #"echo '{"outcome":"retry","retry_after":2.5}'"#, ending: .retry, message: "",
+            script: #"echo '{"outcome":"retry","retry_after":2.5}'"#, result: .retry, message: "",
             retryAfter: .milliseconds(2500)),
         Case(
-            script: #"echo '{"outcome":"not_ready","retry_after":0}'"#, ending: .notReady, message: "",
+            script: #"echo '{"outcome":"not_ready","retry_after":0}'"#, result: .notReady, message: "",
             retryAfter: .seconds(1)),
-        Case(script: #"echo '{"outcome":"failed","retry_after":9}'"#, ending: .failed, message: ""),
+        Case(script: #"echo '{"outcome":"failed","retry_after":9}'"#, result: .failed, message: ""),
         Case(
-            script: "echo Traceback: x", ending: .failed,
+            script: "echo Traceback: x", result: .failed,
             message: "plugin 'resize': the reply is not JSON: \"Traceback: x\" at byte 0; "
                 + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),
         Case(
-            script: #"printf '{"outcome":"succ'"#, ending: .failed,
+            script: #"printf '{"outcome":"succ'"#, result: .failed,
             message: "plugin 'resize': the reply is not JSON: \"{\"outcome\":\"succ\" at byte 0; "
                 + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),
         Case(
-            script: #"echo '{"outcome":"fine"}'"#, ending: .failed,
+            script: #"echo '{"outcome":"fine"}'"#, result: .failed,
             message: "plugin 'resize': the reply has the unknown outcome \"fine\"; "
                 + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),
         Case(
             script: #"printf '{"outcome":"succeeded","values":{"v":'; head -c 1000 /dev/zero | tr '\0' '['; "#
                 + #"head -c 1000 /dev/zero | tr '\0' ']'; echo '}}'"#,
-            ending: .failed,
+            result: .failed,
             message: "plugin 'resize': the reply is nested more than 64 levels deep; "
                 + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),
         Case(
-            script: "echo '[1]'", ending: .failed,
+            script: "echo '[1]'", result: .failed,
             message: "plugin 'resize': the reply is not an object; "
                 + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),
         Case(
             script: #"echo '{"outcome":"failed","message":"full","code":"disk","retry_after":90000}'; exit 75"#,
-            ending: .retry, message: "full", code: "disk", retryAfter: .seconds(86_400)),
-        Case(script: "echo licence busy >&2; exit 69", ending: .retry, message: "licence busy", code: "status-69"),
+            result: .retry, message: "full", code: "disk", retryAfter: .seconds(86_400)),
+        Case(script: "echo licence busy >&2; exit 69", result: .retry, message: "licence busy", code: "status-69"),
         Case(
-            script: "exit 71", isIdempotent: false, ending: .retry, message: "plugin 'resize' exited with status 71",
+            script: "exit 71", isIdempotent: false, result: .retry, message: "plugin 'resize' exited with status 71",
             code: "status-71"),
-        Case(script: "exit 74", ending: .retry, message: "plugin 'resize' exited with status 74", code: "status-74"),
-        Case(script: "echo bad input >&2; exit 64", ending: .failed, message: "bad input", code: "status-64"),
-        Case(script: "exit 72", ending: .failed, message: "plugin 'resize' exited with status 72", code: "status-72"),
-        Case(script: "exit 78", ending: .failed, message: "plugin 'resize' exited with status 78", code: "status-78"),
-        Case(script: "exit 1", ending: .retry, message: "plugin 'resize' exited with status 1", code: "status-1"),
+        Case(script: "exit 74", result: .retry, message: "plugin 'resize' exited with status 74", code: "status-74"),
+        Case(script: "echo bad input >&2; exit 64", result: .failed, message: "bad input", code: "status-64"),
+        Case(script: "exit 72", result: .failed, message: "plugin 'resize' exited with status 72", code: "status-72"),
+        Case(script: "exit 78", result: .failed, message: "plugin 'resize' exited with status 78", code: "status-78"),
+        Case(script: "exit 1", result: .retry, message: "plugin 'resize' exited with status 1", code: "status-1"),
         Case(
-            script: "exit 1", isIdempotent: false, ending: .failed, message: "plugin 'resize' exited with status 1",
+            script: "exit 1", isIdempotent: false, result: .failed, message: "plugin 'resize' exited with status 1",
             code: "status-1"),
-        Case(script: "nothing-there", ending: .failed, message: "", code: "cannot-start"),
+        Case(script: "nothing-there", result: .failed, message: "", code: "cannot-start"),
         Case(
-            script: "exit 126", ending: .failed, message: "plugin 'resize' exited with status 126", code: "cannot-start"
+            script: "exit 126", result: .failed, message: "plugin 'resize' exited with status 126", code: "cannot-start"
         ),
         Case(
-            script: "kill -9 $$", ending: .retry, message: "plugin 'resize' was killed by signal 9", code: "signal-9"),
+            script: "kill -9 $$", result: .retry, message: "plugin 'resize' was killed by signal 9", code: "signal-9"),
         Case(
-            script: "kill -11 $$", isIdempotent: false, ending: .failed,
+            script: "kill -11 $$", isIdempotent: false, result: .failed,
             message: "plugin 'resize' was killed by signal 11", code: "signal-11"),
         Case(
-            script: "head -c 2M /dev/zero", ending: .failed,
+            script: "head -c 2M /dev/zero", result: .failed,
             message: "plugin 'resize' printed more than 1 MiB and was stopped", code: "too-large"),
     ]
 
@@ -223,7 +223,7 @@ struct PluginHandlerTests {
     func `status and response together determine the outcome`(_ example: Case) throws {
         let outcome = try stage.plugin(
             "#!/bin/sh\n\(example.script)\n", change: { $0.idempotent = example.isIdempotent })
-        #expect(outcome.ending == example.ending)
+        #expect(outcome.result == example.result)
         if !example.message.isEmpty { #expect(outcome.message == example.message) }
         #expect(outcome.code == example.code)
         #expect(outcome.retryAfter == example.retryAfter)
@@ -237,7 +237,7 @@ struct PluginHandlerTests {
                 'outputs': ['/a/../b', 'c', 7, '', {'base64': '?'}], 'values': {'x': 'y' * 70000}, 'unknown': 1}))
             """#
         let outcome = try stage.plugin(script)
-        #expect(outcome.ending == .succeeded)
+        #expect(outcome.result == .succeeded)
         #expect((4000...4096).contains(outcome.message.utf8.count))
         #expect(outcome.message.hasSuffix("é…"))
         #expect(outcome.code == nil)
@@ -268,7 +268,7 @@ struct PluginHandlerTests {
 
     @Test func `a flood of log lines is not passed on without limit`() throws {
         let outcome = try stage.plugin("#!/bin/sh\nseq 1 100000 >&2\necho '<3>worse' >&2\n")
-        #expect(outcome.ending == .succeeded)
+        #expect(outcome.result == .succeeded)
         #expect(stage.log.all.count < 20_000)
         #expect(stage.log.all.last?.hasSuffix("more bytes were not logged") == true)
         #expect(stage.log.all.contains("error: worse"))
@@ -279,7 +279,7 @@ struct PluginHandlerTests {
     @Test func `a timeout is retried for an idempotent plugin`() throws {
         let outcome = try stage.plugin(
             "#!/bin/sh\nsleep 600\n", invoke: { $0.timeout = .milliseconds(200) })
-        #expect(outcome.ending == .retry)
+        #expect(outcome.result == .retry)
         #expect(outcome.message == "plugin 'resize' took longer than 200ms and was stopped")
         #expect(outcome.code == "timed-out")
     }
@@ -299,7 +299,7 @@ struct PluginHandlerTests {
 
     @Test func `a missing or broken executable is a failure with the reason`() throws {
         let bad = try stage.plugin("#!/nope/ruby\n")
-        #expect(bad.ending == .failed)
+        #expect(bad.result == .failed)
         #expect(bad.code == "cannot-start")
         #expect(bad.message.hasSuffix("its interpreter '/nope/ruby' does not exist"))
         let plugin = InstalledPlugin(
@@ -307,7 +307,7 @@ struct PluginHandlerTests {
             executable: "/nowhere/gone")
         let gone = PluginHandler(plugin: plugin, host: stage.host).run(stage.invocation())
         #expect(gone.code == "cannot-start")
-        #expect(gone.ending == .retry, "it was there when the rules were loaded")
+        #expect(gone.result == .retry, "it was there when the rules were loaded")
     }
 
     @Test func `a plugin that is replaced in two steps is retried, with the actual reason`() throws {
@@ -324,10 +324,10 @@ struct PluginHandlerTests {
         let action = Action(
             .use(found.reference, with: .object([:])), location: SourcePosition(file: "rules.yaml", line: 3, column: 1))
         func run() -> Outcome { ActionRunner(registry: registry, host: stage.host).run(action, stage.invocation()) }
-        #expect(run().ending == .succeeded)
+        #expect(run().result == .succeeded)
         func isTriedAgain(_ reason: String) -> Bool {
             let outcome = run()
-            return outcome.ending == .retry && outcome.code == "cannot-start" && outcome.message.contains(reason)
+            return outcome.result == .retry && outcome.code == "cannot-start" && outcome.message.contains(reason)
         }
         // Its file is missing for a short time.
         let aside = stage.directory.path.appending("aside").description
@@ -337,14 +337,14 @@ struct PluginHandlerTests {
         try #require(rename(aside, executable.description) == 0 && chmod(executable.description, 0o644) == 0)
         #expect(isTriedAgain("is not executable"))
         try #require(chmod(executable.description, 0o755) == 0)
-        #expect(run().ending == .succeeded)
+        #expect(run().result == .succeeded)
         // Its description is being written.
         yaml.change { $0 = nil }
         try stage.directory.write("search/tool/plugin.yaml", "name: to", mode: 0o644)
         #expect(isTriedAgain("half a text"))
         yaml.change { $0 = ["name": "tool", "version": "1", "protocol": [1]] }
         try stage.directory.write("search/tool/plugin.yaml", "name: tool", mode: 0o644)
-        #expect(run().ending == .succeeded)
+        #expect(run().result == .succeeded)
         // The whole directory is missing.
         let directory = stage.directory.path.appending("search/tool")
         try #require(rename(directory.description, aside) == 0)
@@ -363,7 +363,7 @@ struct PluginHandlerTests {
     @Test func `a reply that is not UTF-8 is refused with the offset of the first invalid byte`() throws {
         let outcome = try stage.plugin(
             "#!/bin/sh\nprintf '{\"outcome\":\"succeeded\",\"message\":\"\\303\\244\\377\"}'\n")
-        #expect(outcome.ending == .failed && outcome.code == "bad-response")
+        #expect(outcome.result == .failed && outcome.code == "bad-response")
         #expect(outcome.message.contains("the reply is not UTF-8: 0xFF at byte 36;"), "\(outcome)")
     }
 
@@ -376,7 +376,7 @@ struct PluginHandlerTests {
         let outcome = PluginHandler(plugin: plugin, host: stage.host).run(stage.invocation())
         #expect(outcome.code == "cannot-start")
         #expect(outcome.message.hasSuffix("can be changed by others than root (mode 0757)"))
-        #expect(outcome.ending == .retry)
+        #expect(outcome.result == .retry)
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
@@ -386,11 +386,11 @@ struct PluginHandlerTests {
             description: PluginDescription(name: "tool", version: "1", parameters: nil), location: executable,
             executable: executable)
         func run() -> Outcome { PluginHandler(plugin: plugin, host: stage.host).run(stage.invocation()) }
-        #expect(run().ending == .succeeded)
+        #expect(run().result == .succeeded)
         try #require(chmod(executable.description, 0o777) == 0)
         #expect(run().message.hasSuffix("can be changed by others than root (mode 0777)"))
         try #require(chmod(executable.description, 0o755) == 0)
-        #expect(run().ending == .succeeded)
+        #expect(run().result == .succeeded)
         // It is replaced by a file of another user with the same times.
         let other = try stage.directory.write("other", "#!/bin/sh\n", mode: 0o755)
         try #require(chown(other.description, 65534, 65534) == 0)

@@ -19,7 +19,7 @@ struct LimitOutcomeTests {
     @Test(arguments: ["exec python3 -Sc 'while True: pass'", "python3 -Sc 'while True: pass'; exit $?"])
     func `a job reports that its CPU time was used up`(script: String) {
         let outcome = run(script) { $0.cpu = .seconds(1) }
-        #expect(outcome.ending == .retry && outcome.code == "limit-cpu")
+        #expect(outcome.result == .retry && outcome.code == "limit-cpu")
         #expect(
             outcome.message
                 == "the shell command was stopped by 'limits': it used up its 'cpu' of 1s")
@@ -28,7 +28,7 @@ struct LimitOutcomeTests {
     @Test(arguments: ["exec head -c 5000 /dev/zero >f", "head -c 5000 /dev/zero >f; exit $?"])
     func `a job reports that its file was too large`(script: String) {
         let outcome = run(script) { $0.fileSize = 1024 }
-        #expect(outcome.ending == .retry && outcome.code == "limit-file-size")
+        #expect(outcome.result == .retry && outcome.code == "limit-file-size")
         #expect(
             outcome.message
                 == "the shell command was stopped by 'limits': it wrote a file larger than the 'file_size' of 1 KiB")

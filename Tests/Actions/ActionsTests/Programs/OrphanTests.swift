@@ -107,7 +107,7 @@ struct OrphanTests {
                     time.sleep(600)
                 """)
             let outcome = serving.ask()
-            #expect(outcome.ending != .succeeded)
+            #expect(outcome.result != .succeeded)
             serving.close()
             let processes = directory.processes(in: "ids")
             #expect(!processes.isEmpty && processes.allSatisfy(isGone), "\(processes)")

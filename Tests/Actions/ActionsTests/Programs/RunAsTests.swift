@@ -35,7 +35,7 @@ struct RunAsTests {
             "grep -E '^(Uid|Gid|Groups|NoNewPrivs|CapEff|CapPrm|CapAmb):' /proc/self/status | tr '\\t' ' '; "
                 + "python3 -c '"
                 + "import os\ntry: os.setuid(0); print(\"root\")\nexcept PermissionError: print(\"stays\")'")
-        #expect(outcome.ending == .succeeded, "\(outcome.message)")
+        #expect(outcome.result == .succeeded, "\(outcome.message)")
         for line in [
             "Uid: 65534 65534 65534 65534\n", "Gid: 65534 65534 65534 65534\n", "Groups: 12345 65534 \n",
             "NoNewPrivs: 1\n", "CapEff: 0000000000000000\n", "CapPrm: 0000000000000000\n", "stays\n",
@@ -52,7 +52,7 @@ struct RunAsTests {
     @Test func `the user owns the scratch directory, which is removed afterwards`() {
         let outcome = run(
             "pwd; stat -c '%u:%g %a' . \"$TMPDIR\"; echo x >f; mkdir d; chmod 0 d; ls \"$TMPDIR/..\" || echo closed")
-        #expect(outcome.ending == .succeeded)
+        #expect(outcome.result == .succeeded)
         #expect(outcome.log.contains("65534:65534 700\n65534:65534 700\n"), "\(outcome.log)")
         #expect(outcome.log.contains("closed"))
         #expect(stage.leftovers == [])
@@ -60,20 +60,20 @@ struct RunAsTests {
 
     @Test func `a program can open its standard output by name`() {
         let outcome = run("echo by name >/dev/stderr; echo and >/dev/stdout")
-        #expect(outcome.ending == .succeeded, "\(outcome.message)")
+        #expect(outcome.result == .succeeded, "\(outcome.message)")
         #expect(outcome.log.contains("by name"))
     }
 
     @Test func `a directory or program without permission is reported, and the job fails`() throws {
         let closed = try stage.directory.directory("closed", mode: 0o700)
         let refused = run("true") { $0.directory = ProgramPath(closed) }
-        #expect(refused.ending == .failed && refused.code == "cannot-start")
+        #expect(refused.result == .failed && refused.code == "cannot-start")
         #expect(
             refused.message
                 == "the shell command: cannot enter the directory '\(closed)' as user 'nobody': Permission denied")
         let tool = try stage.directory.write("tool", "#!/bin/sh\n", mode: 0o700)
         let program = stage.run(.exec([Template(literal: tool.description)])) { $0.confinement.user = Self.nobody }
-        #expect(program.ending == .failed && program.code == "cannot-start")
+        #expect(program.result == .failed && program.code == "cannot-start")
         #expect(program.message == "'\(tool)': cannot start '\(tool)' as user 'nobody': Permission denied")
     }
 

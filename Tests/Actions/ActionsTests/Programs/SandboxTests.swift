@@ -126,7 +126,7 @@ struct SandboxTests {
                 $0.confinement.sandbox = Sandbox()
                 $0.confinement.sandbox?.write = []
             })
-        #expect(outcome.ending == .succeeded, "\(outcome)")
+        #expect(outcome.result == .succeeded, "\(outcome)")
     }
 
     @Test(.enabled(if: hasLandlock)) func `in a batch all files can be read, and paths are expanded for each`() throws {
@@ -164,7 +164,7 @@ struct SandboxTests {
 
     @Test(.enabled(if: hasLandlock)) func `a missing path fails the start of the program`() {
         let outcome = run("echo ran", write: ["nowhere"])
-        #expect(outcome.ending == .failed && outcome.code == "cannot-start")
+        #expect(outcome.result == .failed && outcome.code == "cannot-start")
         #expect(
             outcome.message
                 == "the shell command: cannot add '\(path("nowhere"))' to its sandbox: No such file or directory")
@@ -177,7 +177,7 @@ struct SandboxTests {
             $0.confinement.sandbox?.write = [template]
             $0.captures.named["x"] = Array(value.utf8)
         }
-        #expect(outcome.ending == .failed && outcome.code == "cannot-start")
+        #expect(outcome.result == .failed && outcome.code == "cannot-start")
         #expect(outcome.message.contains("has a placeholder that is empty, '.' or '..'"), "\(outcome.message)")
     }
 
@@ -188,7 +188,7 @@ struct SandboxTests {
 
     @Test(.enabled(if: !hasLandlock)) func `without Landlock nothing runs, unless the sandbox is optional`() {
         let outcome = run("echo ran", read: [])
-        #expect(outcome.ending == .failed && outcome.code == "cannot-start")
+        #expect(outcome.result == .failed && outcome.code == "cannot-start")
         #expect(outcome.message.contains("cannot confine it to the files of 'sandbox': Landlock:"))
         #expect(run("echo ran", read: []) { $0.confinement.sandbox?.isRequired = false }.log == "ran\n")
     }
@@ -211,19 +211,19 @@ struct SandboxTests {
         try #require(symlink("nowhere", path("out/dangling").description) == 0)
         try #require(symlink("out", path("linked").description) == 0)
         let away = write("out/${name}/deep/x", event: "in/away")
-        #expect(away.ending == .failed && away.code == "cannot-start")
+        #expect(away.result == .failed && away.code == "cannot-start")
         let reason =
             "cannot add '\(path("out/away/deep/x"))' to its sandbox: it leads out of '\(path("out"))' through "
             + "a symbolic link"
         #expect(away.message.contains(reason), "\(away.message)")
-        #expect(write("out/${name}/deep/x", event: "in/dangling").ending == .failed)
-        #expect(write("linked/${name}", event: "in/away").ending != .succeeded, "the last name is not followed")
+        #expect(write("out/${name}/deep/x", event: "in/dangling").result == .failed)
+        #expect(write("linked/${name}", event: "in/away").result != .succeeded, "the last name is not followed")
         #expect(listing(of: "other") == ["c", "deep", "deep/x"])
         for (text, event) in [
             ("out/${name}/x", "in/near"), ("out/${name}/deep/x", "in/new"), ("linked/${name}/deep", "in/new"),
         ] {
             let outcome = write(text, event: event)
-            #expect(outcome.ending == .succeeded, "\(outcome)")
+            #expect(outcome.result == .succeeded, "\(outcome)")
         }
     }
 

@@ -74,7 +74,7 @@ struct ContentRow: Sendable, CustomTestStringConvertible {
     var with: JSONValue
     var kind = EventKind.created
     var from: String?
-    var outcome: Outcome.Ending
+    var outcome: Outcome.Result
     /// A part of the message.
     ///
     /// `@` represents the tree.
@@ -84,7 +84,7 @@ struct ContentRow: Sendable, CustomTestStringConvertible {
 
     init(
         _ description: String, before: [String: String], file: String = "a.txt", with: JSONValue,
-        kind: EventKind = .created, from: String? = nil, outcome: Outcome.Ending = .succeeded, message: String = "",
+        kind: EventKind = .created, from: String? = nil, outcome: Outcome.Result = .succeeded, message: String = "",
         after: [String]
     ) {
         testDescription = description
@@ -110,7 +110,7 @@ struct ContentRow: Sendable, CustomTestStringConvertible {
             }
             let outcome = ContentRule(tree.root, handler).run(file, with, kind: kind, from: from)
             let shown = outcome.message.replacing("\(tree.root)", with: "@")
-            #expect(outcome.ending == self.outcome, "\(outcome.message)")
+            #expect(outcome.result == self.outcome, "\(outcome.message)")
             #expect(shown.contains(message), "\(shown)")
             #expect(listing(tree.root) == after)
         }

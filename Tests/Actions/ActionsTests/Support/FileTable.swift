@@ -19,7 +19,7 @@ struct FileCase: Sendable, CustomTestStringConvertible {
     /// A leading `@/` is replaced by the tree.
     var with: [String: String] = [:]
     var further: [String: Parameter] = [:]
-    var ending = PluginResponse.Outcome.succeeded
+    var result = PluginResponse.Outcome.succeeded
     var code: String?
     /// The output, relative to the tree.
     var output: String?
@@ -33,7 +33,7 @@ struct FileCase: Sendable, CustomTestStringConvertible {
         withTempTree { tree in
             for (path, content) in before.sorted(by: { $0.key < $1.key }) { Self.make(tree.path(path), content) }
             let outcome = run(handler, tree)
-            #expect(outcome.ending == ending, "\(outcome.message)", sourceLocation: sourceLocation)
+            #expect(outcome.result == result, "\(outcome.message)", sourceLocation: sourceLocation)
             #expect(outcome.code == code, "\(outcome.message)", sourceLocation: sourceLocation)
             #expect(
                 outcome.outputs == (output.map { [tree.path($0)] } ?? []), "\(outcome.outputs)",
@@ -45,13 +45,13 @@ struct FileCase: Sendable, CustomTestStringConvertible {
                 #expect(outcome.changes.map { $0.text(below: root) } == changes, sourceLocation: sourceLocation)
             }
             // Power was lost before the outcome was stored: the second run must do no harm.
-            guard ending == .succeeded else { return }
+            guard result == .succeeded else { return }
             var again = BuiltInRun(handler)
             again.isInterrupted = true
             again.attempt = 2
             let second = run(again, tree)
             #expect(
-                [.succeeded, .skipped].contains(second.ending), "\(second.message)", sourceLocation: sourceLocation)
+                [.succeeded, .skipped].contains(second.result), "\(second.message)", sourceLocation: sourceLocation)
             #expect(Set(listing(tree.root)) == Set(after), "\(second.message)", sourceLocation: sourceLocation)
         }
     }

@@ -7,7 +7,7 @@ import Testing
 struct GlobDocumentationTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let pattern: String
-        let taken: [String]
+        let matched: [String]
         let left: [String]
 
         var testDescription: String { pattern }
@@ -20,19 +20,19 @@ struct GlobDocumentationTests {
         return examples.split(separator: "\n").compactMap { line in
             let cells = line.components(separatedBy: " | ").map { $0.matches(of: /`([^`]+)`/).map { String($0.1) } }
             guard cells.count == 3, let pattern = cells[0].first else { return nil }
-            return Row(pattern: pattern, taken: cells[1], left: cells[2])
+            return Row(pattern: pattern, matched: cells[1], left: cells[2])
         }
     }()
 
     @Test func `the page contains examples`() {
         #expect(Self.rows.count >= 20)
-        #expect(Self.rows.allSatisfy { !$0.taken.isEmpty && !$0.left.isEmpty })
+        #expect(Self.rows.allSatisfy { !$0.matched.isEmpty && !$0.left.isEmpty })
     }
 
     @Test(arguments: rows)
     func `an example matches as documented`(_ row: Row) throws {
         let glob = try Glob(row.pattern)
-        for path in row.taken { #expect(glob.matches(Array(path.utf8)), "\(glob) takes \(path)") }
+        for path in row.matched { #expect(glob.matches(Array(path.utf8)), "\(glob) takes \(path)") }
         for path in row.left { #expect(!glob.matches(Array(path.utf8)), "\(glob) leaves \(path)") }
     }
 }

@@ -47,9 +47,9 @@ import Testing
             let text = (0..<length).map { _ in "/" + (Self.names.randomElement(using: &random) ?? "a") }.joined()
             let path = Array((text.isEmpty ? "/" : text).utf8)
             let found = index.candidates(for: path)
-            let taken = filters.indices.filter { filters[$0].root(taking: path) != nil }
+            let matched = filters.indices.filter { filters[$0].root(matching: path) != nil }
             let holding = filters.indices.filter { !filters[$0].trees(holding: path).isEmpty }
-            #expect(found.filter { filters[$0].root(taking: path) != nil } == taken, "\(text)")
+            #expect(found.filter { filters[$0].root(matching: path) != nil } == matched, "\(text)")
             #expect(found == Set(found).sorted())
             #expect(
                 index.treeCandidates(for: path).filter { !filters[$0].trees(holding: path).isEmpty } == holding,
@@ -59,10 +59,10 @@ import Testing
             }
             #expect(index.candidates(inside: path) == around, "\(text)")
             #expect(index.filters(at: path) == filters.indices.filter { filters[$0].roots.contains(path) }, "\(text)")
-            #expect(index.takes(path) == !(taken.isEmpty && holding.isEmpty), "\(text)")
-            #expect(index.mayTake(in: path) == filters.contains { $0.mayTake(in: path) }, "\(text)")
+            #expect(index.takes(path) == !(matched.isEmpty && holding.isEmpty), "\(text)")
+            #expect(index.canMatch(in: path) == filters.contains { $0.canMatch(in: path) }, "\(text)")
             if index.takes(path), let parent = path.lastIndex(of: 0x2F) {
-                #expect(index.mayTake(in: parent == 0 ? [0x2F] : Array(path[..<parent])), "\(text)")
+                #expect(index.canMatch(in: parent == 0 ? [0x2F] : Array(path[..<parent])), "\(text)")
             }
             #expect(index.reaches(below: path) == filters.contains { $0.reaches(below: path) }, "\(text)")
         }

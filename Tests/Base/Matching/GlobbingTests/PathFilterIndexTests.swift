@@ -23,9 +23,9 @@ import Testing
     @Test(arguments: paths) func `the index returns the filters that a linear check finds`(path: String) {
         let index = PathFilterIndex(Self.filters)
         let path = Array(path.utf8)
-        let asked = Self.filters.indices.filter { Self.filters[$0].root(taking: path) != nil }
+        let asked = Self.filters.indices.filter { Self.filters[$0].root(matching: path) != nil }
         let found = index.candidates(for: path)
-        #expect(found.filter { Self.filters[$0].root(taking: path) != nil } == asked)
+        #expect(found.filter { Self.filters[$0].root(matching: path) != nil } == asked)
         #expect(found == Set(found).sorted())
         #expect(index.takes(path) == !asked.isEmpty)
         #expect(index.reaches(below: path) == Self.filters.contains { $0.reaches(below: path) })
@@ -43,7 +43,7 @@ import Testing
         let index = PathFilterIndex(filters)
         #expect(index.takes(Array("/deep/sub/f".utf8)))
         #expect(index.reaches(below: Array("/deep/sub".utf8)))
-        #expect(index.mayTake(in: Array("/deep/sub".utf8)))
+        #expect(index.canMatch(in: Array("/deep/sub".utf8)))
     }
 
     @Test func `a directory handled as one unit includes its entries`() throws {

@@ -7,7 +7,7 @@ struct PathRefusalFuzzTests {
     @Test(.timeLimit(.minutes(15)), arguments: [1, 2, 3, 4] as [UInt64])
     func `a reason is given exactly for paths that do not match`(seed: UInt64) {
         var generator = SeededGenerator(seed: Fuzzing.seed(seed))
-        var taken = 0
+        var matched = 0
         var reasons: [String: Int] = [:]
         func set(_ patterns: [[UInt8]], _ options: Glob.Options) -> GlobSet {
             GlobSet(patterns.compactMap { $0.first == 0x2F ? nil : try? Glob($0, options: options) })
@@ -30,15 +30,15 @@ struct PathRefusalFuzzTests {
                 let refusal = filter.refusal(of: path)
                 // A filter without globs matches nothing and has no glob to report.
                 guard !globs.isEmpty else { continue }
-                #expect((refusal == nil) == (filter.root(taking: path) != nil), "\(filter) and \(path)")
+                #expect((refusal == nil) == (filter.root(matching: path) != nil), "\(filter) and \(path)")
                 guard let refusal else {
-                    taken += 1
+                    matched += 1
                     continue
                 }
                 reasons[String("\(refusal.reason)".prefix { $0 != "(" }), default: 0] += 1
             }
         }
-        #expect(taken > 200)
+        #expect(matched > 200)
         for word in ["outside", "above", "glob", "hidden", "depth", "leftOut"] {
             #expect(reasons[word, default: 0] > 20, "\(word) came \(reasons[word, default: 0]) times")
         }

@@ -37,21 +37,21 @@ struct PathRefusalTests {
             Case(path: "/in/x/y/a.jpg", reason: .depth(levels: 2, limit: 1), depth: 1),
             Case(path: "/in/x/a.jpg", reason: nil, depth: 1),
             Case(
-                path: "/in/x/y/a.jpg", reason: .leftOut(.exclude, by: try Glob("x"), covering: bytes("x")),
+                path: "/in/x/y/a.jpg", reason: .excluded(.exclude, by: try Glob("x"), covering: bytes("x")),
                 exclude: ["**/a.jpg", "x"]),
             Case(
-                path: "/in/x/y/a.jpg", reason: .leftOut(.exclude, by: try Glob("**/y"), covering: bytes("x/y")),
+                path: "/in/x/y/a.jpg", reason: .excluded(.exclude, by: try Glob("**/y"), covering: bytes("x/y")),
                 exclude: ["**/y"]),
             Case(
-                path: "/in/a.jpg", reason: .leftOut(.ignores, by: try Glob("**/a*"), covering: bytes("a.jpg")),
+                path: "/in/a.jpg", reason: .excluded(.ignores, by: try Glob("**/a*"), covering: bytes("a.jpg")),
                 ignores: ["**/a*"]),
             Case(
-                path: "/in/a.jpg", reason: .leftOut(.outputs, by: try Glob("*.jpg"), covering: bytes("a.jpg")),
+                path: "/in/a.jpg", reason: .excluded(.outputs, by: try Glob("*.jpg"), covering: bytes("a.jpg")),
                 outputs: ["*.jpg"]),
             // With several globs, the reason is that of the glob that matches furthest.
             Case(path: "/in/x/a.jpg", reason: .glob(at: bytes("a.jpg")), globs: ["/in/*.jpg", "/in/x/*.png"]),
             Case(
-                path: "/in/x/a.jpg", reason: .leftOut(.exclude, by: try Glob("x"), covering: bytes("x")),
+                path: "/in/x/a.jpg", reason: .excluded(.exclude, by: try Glob("x"), covering: bytes("x")),
                 globs: ["/in/*.png", "/in/**"], exclude: ["x"]),
             Case(path: "/b/a.jpg", reason: nil, globs: ["/a/*", "/b/*"]),
             Case(path: "/a.jpg", reason: .glob(at: bytes("a.jpg")), globs: ["/*.png"]),

@@ -75,12 +75,12 @@ struct SamplePages {
             "rules": [
                 [
                     "name": text, "path": text, "tags": [text], "enabled": true, "paused": true, "pending": 14,
-                    "running": 1, "succeeded": 18_422, "skipped": 0, "failed": 2, "place": text,
+                    "running": 1, "succeeded": 18_422, "skipped": 0, "failed": 2, "location": text,
                     "last": ["job": "01A", "at": "2026-11-22T09:41:04Z", "outcome": "succeeded", "message": text],
                 ],
                 [
                     "name": "other", "path": "in/**", "tags": [], "enabled": false, "paused": false, "pending": 0,
-                    "running": 0, "succeeded": 0, "skipped": 0, "failed": 0, "place": "rules.yaml:9", "last": .null,
+                    "running": 0, "succeeded": 0, "skipped": 0, "failed": 0, "location": "rules.yaml:9", "last": .null,
                 ],
             ]
         ]

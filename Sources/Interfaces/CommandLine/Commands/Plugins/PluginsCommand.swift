@@ -86,7 +86,7 @@ struct PluginsCommand: ParsableCommand {
             let listing = builtIn == nil ? try location.find(name, program) : nil
             let text = builtIn.map { HandlerText(builtIn: $0) } ?? listing?.plugin.map { HandlerText(plugin: $0) }
             guard let text else {
-                for problem in listing?.problems ?? [] { problem.say() }
+                for problem in listing?.problems ?? [] { problem.emit() }
                 throw Exit(.runtimeError)
             }
             let lines = text.lines(width: TerminalText.width) + (listing?.notices ?? [])
@@ -134,18 +134,18 @@ struct PluginLocation: ParsableArguments {
 
     func listings(_ program: CommandContext, from directory: PathBytes) -> [PluginListing] {
         program.discovery.inventory(
-            from: directory, first: firstPlaces(program),
+            from: directory, first: firstLocations(program),
             builtIn: Set(program.registry.builtInHandlers.map(\.reference.name)))
     }
 
     /// Returns the directories that are searched for plugins, in order, without duplicates.
     func locations(_ program: CommandContext, from directory: PathBytes) -> [PathBytes] {
         var seen: Set<PathBytes> = []
-        return (firstPlaces(program) + program.discovery.locations(from: directory)).filter { seen.insert($0).inserted }
+        return (firstLocations(program) + program.discovery.locations(from: directory)).filter { seen.insert($0).inserted }
     }
 
     /// Returns the default directory of `plugins new`, unless rules were named.
-    private func firstPlaces(_ program: CommandContext) -> [PathBytes] {
+    private func firstLocations(_ program: CommandContext) -> [PathBytes] {
         rules == nil ? [program.loading.currentDirectory.appending("plugins")] : []
     }
 

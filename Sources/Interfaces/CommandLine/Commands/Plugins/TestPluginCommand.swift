@@ -60,7 +60,7 @@ struct TestPluginCommand: ParsableCommand {
         let listing = try location.find(name, program)
         guard let plugin = listing.plugin, listing.problems.isEmpty else {
             for problem in listing.problems {
-                say(
+                emit(
                     ConformanceCheck(
                         "description", "it describes itself, and can be run",
                         .failed(problem.message, help: problem.help ?? "see docs/plugin-protocol.md")))
@@ -84,7 +84,7 @@ struct TestPluginCommand: ParsableCommand {
             of: plugin, options: options, launcher: program.launcher, hostEnvironment: program.environment, in: base
         ) { check in
             checks += 1
-            say(check)
+            emit(check)
         }
         let failures = try test.run()
         if !json {
@@ -95,7 +95,7 @@ struct TestPluginCommand: ParsableCommand {
         if failures > 0 { throw Exit(.runtimeError) }
     }
 
-    private func say(_ check: ConformanceCheck) {
+    private func emit(_ check: ConformanceCheck) {
         let verdict = check.verdict
         if json {
             let object = [String: JSONValue]([

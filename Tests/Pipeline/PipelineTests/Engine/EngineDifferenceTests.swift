@@ -71,7 +71,7 @@ struct EngineDifferenceTests {
             #expect(run.calls.count == 3)
             #expect(run.calls.last?.size == 3)
             #expect(run.received.last == "r created a")
-            #expect(run.attempts.last?.outcome.ending == .succeeded)
+            #expect(run.attempts.last?.outcome.result == .succeeded)
         }
     }
 

@@ -30,7 +30,7 @@ final class EngineRun: Sendable {
         var calls: [Call] = []
         var attempts: [AttemptReport] = []
         var batches: [[AttemptReport]] = []
-        var braked: [PathBytes] = []
+        var loopDetected: [PathBytes] = []
         var notices: [String] = []
         var waiting: [String: Int] = [:]
         var isReady = false
@@ -114,7 +114,7 @@ final class EngineRun: Sendable {
             case .batch(let attempts):
                 state.attempts += attempts
                 state.batches.append(attempts)
-            case .braked(_, let path, _, _): state.braked.append(path)
+            case .loopDetected(_, let path, _, _): state.loopDetected.append(path)
             case .slowed(let rule, let failures, _, let message):
                 state.notices.append("\(rule) slowed after \(failures): \(message)")
             case .recovered(let rule): state.notices.append("\(rule) recovered")
@@ -158,7 +158,7 @@ final class EngineRun: Sendable {
     var calls: [Call] { state.withLock { $0.calls } }
     var attempts: [AttemptReport] { state.withLock { $0.attempts } }
     var batches: [[AttemptReport]] { state.withLock { $0.batches } }
-    var braked: [PathBytes] { state.withLock { $0.braked } }
+    var loopDetected: [PathBytes] { state.withLock { $0.loopDetected } }
     /// Reports other than attempts: rules that are slowed down or recover, and jobs that are superseded.
     var notices: [String] { state.withLock { $0.notices } }
     /// The number of jobs that wait for rules that are not loaded.

@@ -47,7 +47,7 @@ struct EngineReadyTests {
             #expect(run.ended(2))
             run.stop()
             #expect(run.calls.map(\.size) == [3])
-            let skipped = run.attempts.first { $0.outcome.ending == .skipped }
+            let skipped = run.attempts.first { $0.outcome.result == .skipped }
             #expect(skipped?.path == root.appending("b.txt"))
         }
     }
@@ -97,7 +97,7 @@ struct EngineReadyTests {
             TestFile.write(root.appending("a"), [1])
             #expect(run.ended(2))
             run.stop()
-            #expect(run.attempts.map(\.outcome.ending) == [.retry, .succeeded])
+            #expect(run.attempts.map(\.outcome.result) == [.retry, .succeeded])
             #expect(run.attempts.map(\.attempt) == [1, 2])
             #expect(run.attempts.first?.outcome.message == "'ready': busy")
             #expect(run.calls.count { $0.action == "act" } == 1)

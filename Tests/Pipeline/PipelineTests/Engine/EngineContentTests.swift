@@ -122,8 +122,8 @@ struct EngineContentTests {
                 return Outcome(.succeeded)
             }
             TestFile.write(tree.path("in/a"), "x")
-            #expect(Deadline.wait { !run.braked.isEmpty })
-            #expect(run.braked == [tree.path("in/a")])
+            #expect(Deadline.wait { !run.loopDetected.isEmpty })
+            #expect(run.loopDetected == [tree.path("in/a")])
             #expect(Deadline.wait { run.counts.failed == 1 && run.counts.running == 0 })
             // Other paths of the rule continue.
             TestFile.write(tree.path("in/b"), "x")

@@ -77,7 +77,7 @@ struct EngineRecoveryTests {
         let now = DiskProbe.now()
         let clocks = ClockPair(now, .now)
         let record = RuleRecord(name: rule.name, selection: rule.selection)
-        _ = store.begin([record], isWatching: true, at: now)
+        _ = store.register([record], isWatching: true, at: now)
         let event = FileEvent(kind: .created, path: file, root: file.parent, snapshot: snapshot, time: now)
         var job = Job(id: JobID(now: event.time), rule: rule.name, event: event)
         (job.attempt, job.isInterrupted) = (attempt, true)

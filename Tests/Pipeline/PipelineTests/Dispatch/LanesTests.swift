@@ -31,7 +31,7 @@ struct LanesTests {
     /// Returns the rules that started.
     static func fill(_ lanes: inout Lanes, _ rules: [Rule], due: Set<String>, at time: Duration) -> [String] {
         var started: [String] = []
-        lanes.beginFilling()
+        lanes.startFilling()
         repeat {
             for level in lanes.levels(due) {
                 for name in lanes.round(level, at: start + time) {
@@ -271,7 +271,7 @@ struct LanesTests {
                 backlog.release(job)
             }
             var isProgress = true
-            lanes.beginFilling()
+            lanes.startFilling()
             while isProgress {
                 isProgress = false
                 for name in lanes.round(backlog.rules, at: now) {

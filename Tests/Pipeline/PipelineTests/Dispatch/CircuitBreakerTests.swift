@@ -43,7 +43,7 @@ struct CircuitBreakerTests {
                 "s": .works, "!": .cannotStart, "-": .nothing, "a": .failsAgain,
             ]
             if character != "=" { job += 1 }
-            breaker.begin(PathBytes("/\(job)"))
+            breaker.start(PathBytes("/\(job)"))
             if let change = breaker.record(results[character] ?? .fails, of: PathBytes("/\(job)"), random: 1, at: now) {
                 opened = (index + 1, change)
             }
@@ -69,41 +69,41 @@ struct CircuitBreakerTests {
         var breaker = Self.open(at: now)
         for (number, seconds) in [1, 2, 4, 8, 16, 32, 60, 60, 60].enumerated() {
             let file = PathBytes("/p\(number)")
-            #expect(breaker.rests == now + .seconds(seconds))
-            #expect(!breaker.mayBegin(running: 0, at: now + .seconds(seconds) - .milliseconds(1)))
+            #expect(breaker.nextProbe == now + .seconds(seconds))
+            #expect(!breaker.canStart(running: 0, at: now + .seconds(seconds) - .milliseconds(1)))
             now += .seconds(seconds)
-            #expect(breaker.mayBegin(running: 0, at: now))
-            #expect(!breaker.mayBegin(running: 1, at: now))
-            breaker.begin(file)
+            #expect(breaker.canStart(running: 0, at: now))
+            #expect(!breaker.canStart(running: 1, at: now))
+            breaker.start(file)
             #expect(breaker.record(number == 0 ? .fails : .failsAgain, of: file, random: 1, at: now) == nil)
         }
         now += .seconds(60)
-        breaker.begin(PathBytes("/good"))
+        breaker.start(PathBytes("/good"))
         #expect(breaker.record(.works, of: PathBytes("/good"), random: 1, at: now) == .closed)
         #expect(!breaker.isOpen)
-        #expect(breaker.mayBegin(running: 7, at: now))
+        #expect(breaker.canStart(running: 7, at: now))
         #expect(breaker.record(.fails, of: PathBytes("/again"), random: 1, at: now) == nil)
     }
 
     @Test func `a job started before the breaker opened extends no delay and closes it by a success`() {
         let now = ContinuousClock.now
         var breaker = Self.open(at: now)
-        let rests = breaker.rests
+        let nextProbe = breaker.nextProbe
         for number in 0..<7 {
             #expect(breaker.record(.fails, of: PathBytes("/old\(number)"), random: 1, at: now + .seconds(1)) == nil)
         }
-        #expect(breaker.rests == rests)
+        #expect(breaker.nextProbe == nextProbe)
         #expect(breaker.record(.works, of: PathBytes("/old"), random: 1, at: now) == .closed)
     }
 
     @Test func `a job without a result allows the next one to be tried at once`() {
         let now = ContinuousClock.now
         var breaker = Self.open(at: now)
-        breaker.begin(PathBytes("/gone"))
+        breaker.start(PathBytes("/gone"))
         #expect(breaker.record(.nothing, of: PathBytes("/gone"), random: 1, at: now + .seconds(2)) == nil)
-        #expect(breaker.mayBegin(running: 0, at: now + .seconds(2)))
+        #expect(breaker.canStart(running: 0, at: now + .seconds(2)))
         // If this job runs again, it is no longer a probe.
         #expect(breaker.record(.fails, of: PathBytes("/gone"), random: 1, at: now + .seconds(9)) == nil)
-        #expect(breaker.rests == now + .seconds(1))
+        #expect(breaker.nextProbe == now + .seconds(1))
     }
 }

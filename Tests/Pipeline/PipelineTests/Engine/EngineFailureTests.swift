@@ -56,7 +56,7 @@ struct EngineFailureTests {
             #expect(first.job.attempt == 3 && first.placeholders.attempt == 3 && first.steps.isEmpty)
             #expect(seen.value[1].placeholders.stepOutputs == [["/first"]])
             let last = try #require(run.attempts.last)
-            #expect(last.state == .failed && last.outcome.ending == .retry && last.outcome.code == "luck")
+            #expect(last.state == .failed && last.outcome.result == .retry && last.outcome.code == "luck")
             #expect(
                 last.outcome.message
                     == "no luck; on_failure: 'first' succeeded: did first; on_failure: 'second' succeeded: did second")
@@ -65,18 +65,18 @@ struct EngineFailureTests {
         }
     }
 
-    @Test(arguments: [Outcome.Ending.failed, .retry, .notReady, .skipped])
-    func `a failure in the list stops it, and the list is tried once`(ending: Outcome.Ending) {
+    @Test(arguments: [Outcome.Result.failed, .retry, .notReady, .skipped])
+    func `a failure in the list stops it, and the list is tried once`(result: Outcome.Result) {
         withTempTree { tree in
             let run = EngineRun([Self.rule(tree.root, onFailure: [Self.action("first"), Self.action("second")])]) {
                 action, _ in
-                Outcome(action.name == "act" ? .failed : ending, action.name)
+                Outcome(action.name == "act" ? .failed : result, action.name)
             }
             TestFile.write(tree.path("in/a"), "x")
             #expect(run.ended(1))
             #expect(run.stop()?.failed == 1)
             #expect(run.calls.map(\.action) == ["act", "first"])
-            let word = ending == .skipped ? "skipped" : "failed"
+            let word = result == .skipped ? "skipped" : "failed"
             #expect(run.attempts.first?.outcome.message == "act; on_failure: 'first' \(word): first")
         }
     }

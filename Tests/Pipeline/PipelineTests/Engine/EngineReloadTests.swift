@@ -172,7 +172,7 @@ struct EngineReloadTests {
             #expect(run.reloadAndWait([rule, other]))
             TestFile.write(tree.path("in/b"), "")
             #expect(Deadline.wait { run.calls.contains { $0.path == tree.path("in/b") } })
-            let isDone = outcome.ending == .succeeded
+            let isDone = outcome.result == .succeeded
             // Events of the file for both rules wait for the action.
             if isDone { TestFile.write(tree.path("in/a.txt"), "xy") }
             #expect(run.calls.count == 2)
@@ -293,7 +293,7 @@ struct EngineReloadTests {
                 let names = ["in/\(number)", "in/deep/\(number)", "in/deep/er/\(number)"]
                 for name in names { TestFile.write(tree.path(name), "x") }
                 for rule in rules {
-                    let taken = names.filter { rule.root(taking: tree.path($0)) != nil }
+                    let taken = names.filter { rule.root(matching: tree.path($0)) != nil }
                     count += taken.count
                     for name in taken {
                         #expect(

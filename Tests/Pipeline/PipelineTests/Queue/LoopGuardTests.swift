@@ -55,7 +55,7 @@ struct LoopGuardTests {
             #expect(!isTripped)
             loop.takeBack("/a")
         }
-        loop.rest(["/a.x", "/a.y"], at: now)
+        loop.suspend(["/a.x", "/a.y"], at: now)
         let ends = ["/a", "/a.x", "/a.y"].map { loop.end(of: $0, at: now) }
         #expect(ends == [nil, now + LoopGuard.period, now + LoopGuard.period])
     }

@@ -25,7 +25,7 @@ struct PriorityTests {
         var served: [String: Int] = [:]
         for number in 0..<100 {
             let names: Set = ["high", "a", "b"]
-            let name = lanes.owed(names).first ?? lanes.levels(names).first?.first ?? ""
+            let name = lanes.fairTurn(names).first ?? lanes.levels(names).first?.first ?? ""
             let job = LanesTests.job("\(number)", rule: name, path: "/p")
             lanes.start([job], at: now)
             now += .seconds(1)

@@ -25,7 +25,7 @@ struct BatchWindowTests {
         #expect(mayLease)
     }
 
-    @Test func `a window is ripe when no event has arrived for the wait, until it is closed`() {
+    @Test func `a window is complete when no event has arrived for the wait, until it is closed`() {
         var window = BatchWindow(batch)
         window.record("/a", at: start)
         #expect(window.deadline == start + .seconds(2))

@@ -25,9 +25,9 @@ struct EngineGroupLoopTests {
             }
             TestFile.write(root.appending("a.nfo"), "1")
             TestFile.write(root.appending("a.mkv"), "1")
-            #expect(Deadline.wait { !run.braked.isEmpty })
+            #expect(Deadline.wait { !run.loopDetected.isEmpty })
             #expect(Deadline.wait { run.counts.failed == 2 && run.counts.running == 0 })
-            #expect(run.braked.count == 1)
+            #expect(run.loopDetected.count == 1)
             // Other groups of the rule continue.
             TestFile.write(root.appending("b.nfo"), "1")
             TestFile.write(root.appending("b.mkv"), "1")
@@ -73,7 +73,7 @@ struct EngineGroupLoopTests {
             isReady.change { $0 = true }
             #expect(Deadline.wait { run.batches.count == 1 })
             run.stop()
-            #expect(run.braked.isEmpty)
+            #expect(run.loopDetected.isEmpty)
             #expect(EngineGroupTests.runs(run) == [["a.mkv", "a.nfo"]])
         }
     }

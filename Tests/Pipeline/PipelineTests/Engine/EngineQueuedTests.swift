@@ -121,7 +121,7 @@ struct EngineQueuedTests {
             TestFile.write(file, "x")
             #expect(Deadline.wait { run.calls.count == 1 })
             Self.touch(file)
-            #expect(Deadline.wait { run.attempts.last?.outcome.ending == .succeeded })
+            #expect(Deadline.wait { run.attempts.last?.outcome.result == .succeeded })
             run.stop()
             #expect(run.received.last == "r created a")
         }

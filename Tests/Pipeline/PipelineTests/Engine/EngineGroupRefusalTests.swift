@@ -48,7 +48,7 @@ struct EngineGroupRefusalTests {
             #expect(Deadline.wait { run.held.count == 1 })
             #expect(Self.inspectAgain(run, [rule], root, after: "b"))
             #expect(Self.inspectAgain(run, [rule], root, after: "c"))
-            #expect(run.attempts.allSatisfy { $0.outcome.ending == .succeeded })
+            #expect(run.attempts.allSatisfy { $0.outcome.result == .succeeded })
             TestFile.write(root.appending("a.nfo"), "12345")
             #expect(Deadline.wait { run.batches.count == 3 })
             #expect(EngineGroupTests.runs(run).last == ["a.mkv", "a.nfo"])
@@ -58,7 +58,7 @@ struct EngineGroupRefusalTests {
             #expect(Deadline.wait { run.held.count == 1 })
             run.stop()
             #expect(run.batches.count == 3)
-            #expect(run.attempts.allSatisfy { $0.outcome.ending == .succeeded })
+            #expect(run.attempts.allSatisfy { $0.outcome.result == .succeeded })
         }
     }
 
@@ -78,7 +78,7 @@ struct EngineGroupRefusalTests {
             #expect(Deadline.wait { run.batches.count == 1 })
             run.stop()
             #expect(EngineGroupTests.runs(run) == [["a.mkv", "a.nfo"]])
-            #expect(run.attempts.allSatisfy { $0.outcome.ending == .succeeded })
+            #expect(run.attempts.allSatisfy { $0.outcome.result == .succeeded })
         }
     }
 
@@ -103,7 +103,7 @@ struct EngineGroupRefusalTests {
     }
 
     @Test(arguments: [PluginResponse.Outcome.failed, .skipped, .retry])
-    func `a file that ready refused keeps its group waiting until it changes`(ending: PluginResponse.Outcome) throws {
+    func `a file that ready refused keeps its group waiting until it changes`(result: PluginResponse.Outcome) throws {
         try withTempTree { tree in
             let root = tree.root
             let rule = try Self.asked(root, RetryPolicy(attempts: 1))
@@ -111,7 +111,7 @@ struct EngineGroupRefusalTests {
                 guard action.name == "exec", invocation.job.event.path.lastComponent.elementsEqual("a.nfo".utf8),
                     invocation.job.event.snapshot.size < 3
                 else { return Outcome(.succeeded) }
-                return Outcome(ending, "too short")
+                return Outcome(result, "too short")
             }
             TestFile.write(root.appending("a.nfo"), "1")
             TestFile.write(root.appending("a.mkv"), "1")

@@ -222,12 +222,12 @@ struct EngineEventTests {
     }
 
     @Test(arguments: [PluginResponse.Outcome.notReady, .retry])
-    func `a program that wrote in place and asks to be retried is retried`(ending: PluginResponse.Outcome) {
+    func `a program that wrote in place and asks to be retried is retried`(result: PluginResponse.Outcome) {
         withTempTree { tree in
             let run = EngineRun([.sample("r", [tree.path("in/*")], isProgram: true)]) { _, invocation in
                 guard invocation.job.previous == nil else { return Outcome(.succeeded) }
                 TestFile.write(invocation.job.event.path, Array(" and a stamp".utf8), appending: true)
-                return Outcome(ending, retryAfter: .milliseconds(10))
+                return Outcome(result, retryAfter: .milliseconds(10))
             }
             TestFile.write(tree.path("in/a"), "x")
             #expect(run.ended(2))
