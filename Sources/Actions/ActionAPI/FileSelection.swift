@@ -26,7 +26,9 @@ package struct FileSelection: Sendable, Hashable {
     }
 
     /// Returns the root through which the path matches; nil if it does not match.
-    package func root(matching path: PathBytes) -> PathBytes? { filter.root(matching: path.bytes).map { PathBytes($0) } }
+    package func root(matching path: PathBytes) -> PathBytes? {
+        filter.root(matching: path.bytes).map { PathBytes($0) }
+    }
 
     /// Lists the existing files in no particular order; links to a root are followed, those below it are not.
     ///

@@ -15,7 +15,7 @@ struct HTTPCall {
     /// The deadline from the rule's timeout.
     var deadline: ContinuousClock.Instant
 
-    enum Ending {
+    enum Result {
         case answered(Answer)
         /// The rule must be changed, for this reason.
         case refused(String)
@@ -80,7 +80,7 @@ struct HTTPCall {
     /// Sends the request and waits for the response; blocks.
     ///
     /// The library must be loaded.
-    func run() -> Ending {
+    func run() -> Result {
         let content = Content()
         guard let transfer = start(content) else { return .refused("out of memory") }
         defer { clc_close(transfer) }

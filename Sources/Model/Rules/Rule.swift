@@ -115,7 +115,9 @@ package struct Rule: Sendable {
     package var roots: [PathBytes] { filter.roots.map { PathBytes($0) } }
 
     /// Returns the root of the first glob that matches the path by name; nil if no glob does.
-    package func root(matching path: PathBytes) -> PathBytes? { filter.root(matching: path.bytes).map { PathBytes($0) } }
+    package func root(matching path: PathBytes) -> PathBytes? {
+        filter.root(matching: path.bytes).map { PathBytes($0) }
+    }
 
     /// Whether the writer must be known.
     package var needsWriter: Bool { reportsWriter || condition?.asksForWriter ?? false }

@@ -244,7 +244,7 @@ extension Attempt.Part {
             whole.outputs += outcome.outputs
             whole.log += outcome.log
         }
-        changes = whole.changes + failure.steps.flatMap(\.outcome.changes) + last.changes
+        changes = whole.changes + outcomes.flatMap(\.changes)
         termination = .outcome(whole)
     }
 }

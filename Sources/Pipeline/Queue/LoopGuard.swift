@@ -37,7 +37,7 @@ package struct LoopGuard {
             return false
         }
         recent[path] = nil
-        rest([path], at: now)
+        suspend([path], at: now)
         return true
     }
 

@@ -152,7 +152,8 @@ struct StoredRules {
         for name in changed {
             guard let row = rows[name] else { continue }
             try upsert.run {
-                $0.bind(row.id).bind(name).bind(row.selection).bind(row.started).bind(row.isComplete).bind(row.reselected)
+                $0.bind(row.id).bind(name).bind(row.selection).bind(row.started).bind(row.isComplete)
+                    .bind(row.reselected)
             }
         }
     }

@@ -91,12 +91,12 @@ struct ImportTests {
 
     @Test func `a directory is watched as incron watches it`() {
         let rule = Self.rule("/srv/in IN_CREATE /bin/echo")
-        func takes(_ path: PathBytes) -> Bool { rule?.root(taking: path) != nil }
+        func takes(_ path: PathBytes) -> Bool { rule?.root(matching: path) != nil }
         #expect(takes("/srv/in/a") && takes("/srv/in/.a") && takes("/srv/in/x/y/a.tmp") && takes("/srv/in/.hidden"))
         #expect(!takes("/srv/in/.hidden/a") && !takes("/srv/in/x/.hidden/y/a") && !takes("/srv/in"))
-        #expect(Self.rule("/srv/in IN_CREATE,dotdirs=true /bin/echo")?.root(taking: "/srv/in/.hidden/a") != nil)
-        #expect(Self.rule("/srv/in IN_CREATE,recursive=false /bin/echo")?.root(taking: "/srv/in/x/a") == nil)
-        #expect(Self.rule("/srv/in IN_CREATE,recursive=false /bin/echo")?.root(taking: "/srv/in/.x") != nil)
+        #expect(Self.rule("/srv/in IN_CREATE,dotdirs=true /bin/echo")?.root(matching: "/srv/in/.hidden/a") != nil)
+        #expect(Self.rule("/srv/in IN_CREATE,recursive=false /bin/echo")?.root(matching: "/srv/in/x/a") == nil)
+        #expect(Self.rule("/srv/in IN_CREATE,recursive=false /bin/echo")?.root(matching: "/srv/in/.x") != nil)
     }
 
     private static func watcher(_ text: String) -> [String] {
@@ -168,8 +168,8 @@ struct FirstRuleTests {
     func `a first rule matches the files of its directory`(directory: PathBytes) {
         let text = Self.text(directory, .exec(["cp", "--", "${path}", "a\"b\n"]), events: ["created", "deleted"])
         let rule = load(text).ruleset.rules.first
-        #expect(rule?.root(taking: directory.appending("a.txt")) == directory)
-        #expect(rule?.root(taking: directory.appending("x/a.txt")) == nil)
+        #expect(rule?.root(matching: directory.appending("a.txt")) == directory)
+        #expect(rule?.root(matching: directory.appending("x/a.txt")) == nil)
         #expect(rule?.events == [.created, .deleted])
     }
 

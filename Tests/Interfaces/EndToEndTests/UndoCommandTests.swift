@@ -45,7 +45,7 @@ struct UndoCommandTests {
             #expect(TestFile.text(tree.path("out/a.txt")) != nil)
             let (status, output, error) = Self.undo(tree, ["--since", "10m"])
             #expect(status == 0, "\(error)")
-            #expect(output.split(separator: "\n").count == 3, "two files, and the folder that was made: \(output)")
+            #expect(output.split(separator: "\n").count == 3, "two files, and the created directory: \(output)")
             #expect(TestFile.text(tree.path("in/a.txt")) == "text of in/a.txt")
             #expect(!TestFile.exists(tree.path("out")))
             let id = Self.ids(tree)[0]
@@ -149,6 +149,30 @@ struct UndoCommandTests {
         #expect(made.wait() == 0)
         _ = once(tree)
         #expect(TestFile.text(tree.path("in/\(name)/sub/deep/c")) == "text of src/sub/deep/c")
+    }
+
+    @Test func `a failed job and its 'on_failure' are undone`() {
+        withTempTree { tree in
+            let rules = """
+                rules:
+                  - name: sort
+                    path: ../in/*.txt
+                    settle: 100ms
+                    existing: process
+                    retry: false
+                    action: [{ use: copy, with: { to: ../out/ } }, { shell: exit 65 }]
+                    on_failure: { use: move, with: { to: ../failed/ } }
+
+                """
+            Self.make(tree, rules, ["in/a.txt"])
+            #expect(JournalCommand.run(tree, ["run", "--once"]).status == 5)
+            #expect(TestFile.exists(tree.path("failed/a.txt")))
+            let (status, output, error) = Self.undo(tree, ["--rule", "sort"])
+            #expect(status == 0, "\(error)")
+            #expect(output.split(separator: "\n").count == 4, "two files and two created directories: \(output)")
+            #expect(TestFile.text(tree.path("in/a.txt")) == "text of in/a.txt")
+            #expect(!TestFile.exists(tree.path("failed")) && !TestFile.exists(tree.path("out")))
+        }
     }
 
     @Test func `unpacked files are removed, except changed or added ones, which are named`() {

@@ -52,7 +52,9 @@ extension SimulatedRun {
         guard world.mountedOnce.isEmpty, loaded[index].events.isSuperset(of: .differences) else { return nil }
         let mirror = record.mirrors[index]
         guard !mirror.isForgiven else { return nil }
-        return world.verdict(onTrees: mirror.trees, except: mirror.untracked) { loaded[index].root(matching: $0) != nil }
+        return world.verdict(onTrees: mirror.trees, except: mirror.untracked) {
+            loaded[index].root(matching: $0) != nil
+        }
     }
 
     /// Returns the files that a rule receives: its `where` accepts them, and no earlier rule stops them.

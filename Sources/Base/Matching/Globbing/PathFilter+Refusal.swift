@@ -31,7 +31,7 @@ extension PathFilter {
         package init(glob: Glob, reason: Reason) { (self.glob, self.reason) = (glob, reason) }
     }
 
-    /// Returns the reason why the absolute path does not match; nil exactly when ``root(taking:)`` returns a root.
+    /// Returns the reason why the absolute path does not match; nil exactly when ``root(matching:)`` returns a root.
     ///
     /// With several globs, the result is for the glob that fails last, at the deepest part of the path. A match that is
     /// excluded is closer than no match.

@@ -208,7 +208,9 @@ struct AppliedFiles {
             for name in names(in: current, files).sorted() {
                 let path = current.appending(name.bytes)
                 guard case .present(let snapshot) = files.inspect(at: path) else { continue }
-                if rule.types.contains(snapshot.type), rule.root(matching: path) != nil { addIfAdmitted(path, snapshot) }
+                if rule.types.contains(snapshot.type), rule.root(matching: path) != nil {
+                    addIfAdmitted(path, snapshot)
+                }
                 // A directory above the rule's root may contain it.
                 if snapshot.type == .directory,
                     rule.reaches(below: path) || rule.roots.contains(where: { $0.isInside(path) })

@@ -209,7 +209,9 @@ struct Reporter: Sendable {
             if report.isExcluded { break }
             Output.standard.write("<\(report.level.priority)>\(AttemptLine(report).story(hasColor: false))")
         case .text:
-            if !report.isExcluded { Output.standard.write(AttemptLine(report).text(hasColor: Output.standard.hasColor)) }
+            if !report.isExcluded {
+                Output.standard.write(AttemptLine(report).text(hasColor: Output.standard.hasColor))
+            }
         case .json: Output.standard.write(Self.object(report).line)
         }
     }

@@ -68,14 +68,15 @@ struct WriterTable {
     /// Records a change by a process.
     ///
     /// - Parameters:
-    ///   - deeds: One or several changes, with no other process in between.
+    ///   - changes: One or several changes, with no other process in between.
     ///   - name: The name in the directory.
     ///   - directory: The directory.
     ///   - process: The process; if it had exited, its attributes are copied from an earlier change that it made to the
     ///     name.
     ///   - time: The time at which the change was read, so not before it happened.
     mutating func record(
-        _ changes: WriterChanges, to name: [UInt8], in directory: DirectoryKey, by process: WritingProcess?, at time: Timestamp
+        _ changes: WriterChanges, to name: [UInt8], in directory: DirectoryKey, by process: WritingProcess?,
+        at time: Timestamp
     ) {
         let name = Name(directory: directory, bytes: name)
         let position = positions[name]

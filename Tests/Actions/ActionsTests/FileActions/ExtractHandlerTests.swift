@@ -74,7 +74,8 @@ struct ExtractHandlerTests {
             TestFile.makeDirectory(tree.path("in"))
             let format = fileExtension == "7z" ? "7zip" : fileExtension == "zip" ? "zip" : "pax"
             let packed = call(
-                "/usr/bin/bsdtar", ["-caf", "in/x.\(fileExtension)", "--format", format, "-C", "src", "a", "empty", "sub"],
+                "/usr/bin/bsdtar",
+                ["-caf", "in/x.\(fileExtension)", "--format", format, "-C", "src", "a", "empty", "sub"],
                 in: tree.root)
             #expect(packed.status == 0, "\(packed.error)")
             let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))

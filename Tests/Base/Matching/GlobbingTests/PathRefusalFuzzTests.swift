@@ -39,7 +39,7 @@ struct PathRefusalFuzzTests {
             }
         }
         #expect(matched > 200)
-        for word in ["outside", "above", "glob", "hidden", "depth", "leftOut"] {
+        for word in ["outside", "above", "glob", "hidden", "depth", "excluded"] {
             #expect(reasons[word, default: 0] > 20, "\(word) came \(reasons[word, default: 0]) times")
         }
     }

@@ -141,7 +141,9 @@ struct PluginLocation: ParsableArguments {
     /// Returns the directories that are searched for plugins, in order, without duplicates.
     func locations(_ program: CommandContext, from directory: PathBytes) -> [PathBytes] {
         var seen: Set<PathBytes> = []
-        return (firstLocations(program) + program.discovery.locations(from: directory)).filter { seen.insert($0).inserted }
+        return (firstLocations(program) + program.discovery.locations(from: directory)).filter {
+            seen.insert($0).inserted
+        }
     }
 
     /// Returns the default directory of `plugins new`, unless rules were named.
