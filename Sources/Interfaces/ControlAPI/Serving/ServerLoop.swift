@@ -156,13 +156,6 @@ final class ServerLoop {
     }
 }
 
-extension Clients {
-    fileprivate static func of(_ context: UnsafeMutableRawPointer?) -> Clients {
-        guard let context else { preconditionFailure("a callback without its context") }
-        return Unmanaged<Clients>.fromOpaque(context).takeUnretainedValue()
-    }
-}
-
 extension APIError {
     /// Sends the error without the library, as far as that is possible without blocking.
     func send(to descriptor: Int32) {
