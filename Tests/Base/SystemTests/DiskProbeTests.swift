@@ -39,7 +39,8 @@ struct DiskProbeTests {
         }
     }
 
-    @Test func `S31 a writer of another user's file is found by its descriptor, and finding none is no proof`() async {
+    @Test func `S31 a writer of another user's file is found by its descriptor; an empty search proves nothing`() async
+    {
         // The test needs a separate process, because it permanently becomes another user.
         await #expect(processExitsWith: .success) {
             let tree = TemporaryTree()

@@ -15,13 +15,19 @@ struct EngineReadyTests {
         }
     }
 
+    /// Starts a rule with a done file, for which `a.txt` and `b.txt` wait.
+    private static func runWithTwoWaiting(_ root: PathBytes) throws -> EngineRun {
+        let run = EngineRun([try marked(root)])
+        TestFile.write(root.appending("a.txt"), [1])
+        TestFile.write(root.appending("b.txt"), [1])
+        #expect(Deadline.wait { run.held.count == 2 })
+        return run
+    }
+
     @Test func `a job waits for its done file and starts when the file is created`() throws {
         try withTempTree { tree in
             let root = tree.root
-            let run = EngineRun([try Self.marked(root)])
-            TestFile.write(root.appending("a.txt"), [1])
-            TestFile.write(root.appending("b.txt"), [1])
-            #expect(Deadline.wait { run.held.count == 2 })
+            let run = try Self.runWithTwoWaiting(root)
             // The next check is now at least a second away.
             let start = ContinuousClock.now
             TestFile.write(root.appending("a.txt.done"), [])
@@ -37,10 +43,7 @@ struct EngineReadyTests {
     @Test func `a file that changes while it waits is reported as it is then, and a deleted one is skipped`() throws {
         try withTempTree { tree in
             let root = tree.root
-            let run = EngineRun([try Self.marked(root)])
-            TestFile.write(root.appending("a.txt"), [1])
-            TestFile.write(root.appending("b.txt"), [1])
-            #expect(Deadline.wait { run.held.count == 2 })
+            let run = try Self.runWithTwoWaiting(root)
             TestFile.write(root.appending("a.txt"), [1, 2, 3])
             TestFile.write(root.appending("a.txt.done"), [])
             _ = root.appending("b.txt").withCString { unlink($0) }
