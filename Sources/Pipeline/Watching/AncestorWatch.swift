@@ -78,7 +78,7 @@ struct AncestorWatch {
                 return true
             }
         }
-        guard let identity = KernelFileSystem().stat(directory).snapshot?.identity else { return false }
+        guard let identity = KernelFileSystem().identity(of: directory) else { return false }
         end = .directory(identity, directory)
         return true
     }

@@ -69,8 +69,7 @@ extension DirectoryHandle {
 
     /// Opens a directory in this one, without following a link; nil if there is none, or it cannot be opened.
     func openDirectory(_ name: PathBytes) -> DirectoryHandle? {
-        let opened = name.withCString { cal_open_entry(descriptor, $0, CAL_OPEN_DIRECTORY) }
-        return opened >= 0 ? DirectoryHandle(opened, path(of: name)) : nil
+        (try? open(name, CAL_OPEN_DIRECTORY)).map { DirectoryHandle($0, path(of: name)) }
     }
 
     /// Opens a directory in this one, unless something is mounted there.
