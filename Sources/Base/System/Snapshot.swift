@@ -103,6 +103,12 @@ public struct Snapshot: Hashable, Sendable, Codable {
         identity == other.identity && type == other.type && size == other.size && modified == other.modified
     }
 
+    /// Whether the file is unchanged since: only the kernel sets the change time, so it cannot be set back.
+    package func isUnchanged(_ later: Snapshot) -> Bool {
+        identity == later.identity && changed == later.changed && size == later.size && modified == later.modified
+            && type == later.type && mode == later.mode && links == later.links
+    }
+
     /// Whether this may be the copy of a file in the upper layer of overlayfs, created when the file of the lower layer
     /// was about to change.
     ///

@@ -211,10 +211,7 @@ struct ReaderRows: Sendable {
     }
 
     private func difference(_ before: Snapshot, _ now: Snapshot, isWritten: Bool) -> Difference {
-        var difference = Difference(before: before, after: now, mayBeWritten: isWritten)
-        // Its size and time may have been reset since it was written.
-        if isWritten, difference.content.isEmpty, before.changed != now.changed { difference.content = ["overwritten"] }
-        return difference
+        Difference(before: before, after: now, writing: isWritten ? .certain : .excluded)
     }
 
     private func deletion(_ row: Row) -> FileEvent? {

@@ -1,3 +1,4 @@
+import Settling
 package import System
 
 /// The state of a path as the action of one rule has received it.
@@ -114,19 +115,14 @@ package struct Ledger: ~Copyable {
 }
 
 extension Snapshot {
-    /// Whether the file is unchanged since: the kernel sets the change time, and it cannot be set back.
-    func isUnchanged(_ later: Snapshot) -> Bool {
-        identity == later.identity && changed == later.changed && size == later.size && modified == later.modified
-            && type == later.type && mode == later.mode && links == later.links
-    }
-
     /// Whether a followed file has text that was not read yet.
     func hasMoreText(_ later: Snapshot) -> Bool { delivered.map { $0 < later.size } ?? false }
 
-    /// Whether both are the same file with the same content and attributes.
+    /// Whether both are the same file with the same content, as far as size and times show, and attributes.
     func isSameState(as other: Snapshot) -> Bool {
-        hasSameContent(as: other) && mode == other.mode && uid == other.uid && gid == other.gid
-            && (type == .directory
-                ? digest == other.digest || digest == nil || other.digest == nil : links == other.links)
+        guard hasSameContent(as: other), mode == other.mode, uid == other.uid, gid == other.gid else { return false }
+        guard type == .directory else { return links == other.links }
+        guard let digest, let others = other.digest else { return true }
+        return TreeFingerprint.content(digest) == TreeFingerprint.content(others)
     }
 }

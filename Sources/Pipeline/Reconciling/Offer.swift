@@ -55,6 +55,8 @@ package struct Offer: Sendable {
     /// Whether an interrupted attempt may have removed the input without finishing.
     package var mayHaveRemovedInput: Bool { isInterrupted && mayRemoveInput }
     package var isRunning: Bool { state == .leased }
+    /// The signs with which its path is due again if the action has not started.
+    var signs: Hint.Signs { event.kind == .modified ? .written : [] }
 }
 
 extension Offer {

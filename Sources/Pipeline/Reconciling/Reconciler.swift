@@ -113,7 +113,7 @@ package struct Reconciler: ~Copyable {
         let others = Set(late.filter { reportsExisting || $0.origin != .scan }.map(\.path)).filter { path in
             matches(path).contains { view in
                 guard let now = views[view].present(path) else { return false }
-                return views[view].row(path).handled.map { !$0.hasSameContent(as: now) } ?? true
+                return views[view].row(path).handled.map { !$0.isUnchanged(now) } ?? true
             }
         }
         return others.union(shared.dirty.paths).sorted()
@@ -204,7 +204,7 @@ package struct Reconciler: ~Copyable {
             for directory in views[view].view.filter.trees(holding: hint.path.bytes) {
                 let path = PathBytes(directory)
                 if !hint.signs.isDisjoint(with: [.appeared, .vanished]) { views[view].markNamed(path) }
-                views[view].markDirty(path, .written, hint.origin, at: now)
+                views[view].markDirty(path, hint.signs.intersection([.written, .polled]), hint.origin, at: now)
             }
         }
     }
@@ -216,6 +216,9 @@ package struct Reconciler: ~Copyable {
 
     // MARK: Settling
 
+    /// The files of a path that has settled, whose other names may differ from the disk, and its signs that concern them.
+    private typealias OtherNames = (view: Int, path: PathBytes, identities: [FileIdentity], signs: Hint.Signs)
+
     /// Inspects the paths whose quiet time is over; those that have settled and differ become due.
     ///
     /// - Parameters:
@@ -223,7 +226,7 @@ package struct Reconciler: ~Copyable {
     ///   - limit: The maximum number of paths; the rest is inspected in the next turn.
     package mutating func settle(at now: ContinuousClock.Instant, limit: Int = 500) {
         for view in shared.active { views[view].due.wake(until: now) }
-        var others: [(view: Int, path: PathBytes, identities: [FileIdentity])] = []
+        var others: [OtherNames] = []
         for (key, entry) in shared.dirty.takeDue(at: now, limit: limit) {
             var entry = entry
             let scan = entry.note.scan
@@ -255,19 +258,20 @@ package struct Reconciler: ~Copyable {
                 shared.dirty.putBack(key, entry, until: now + pause)
             }
         }
-        for (view, path, identities) in others { views[view].markOtherNames(path, identities) }
+        for other in others { views[other.view].markOtherNames(other.path, other.identities, other.signs) }
         // The end of a listing follows the events of the paths that it found.
         if !mayFreeze { freezeEndedScans() }
     }
 
     private mutating func settled(
         _ key: DirtyPaths.Key, _ snapshot: Snapshot?, _ hints: DirtyPaths.Hints,
-        _ others: inout [(view: Int, path: PathBytes, identities: [FileIdentity])]
+        _ others: inout [OtherNames]
     ) {
         shared.dirty.setFile(nil, at: key.path)
         for view in views(of: key) {
             let identities = views[view].settle(key.path, snapshot, hints)
-            if !identities.isEmpty { others.append((view, key.path, identities)) }
+            guard !identities.isEmpty else { continue }
+            others.append((view, key.path, identities, hints.signs.intersection(.written)))
         }
     }
 

@@ -45,21 +45,16 @@ extension ViewReconciler {
 
     private func judgePresent(_ path: PathBytes, _ row: LedgerRow, _ now: Snapshot) -> Judgement {
         let mask = view.mask
-        let signs = due[path]?.signs ?? []
         let isUncertain = isUncertain(row)
         let seen = now
         guard let handled = row.handled else {
             if let move = move(to: path, now, isReplacing: false) { return move }
             var event = event(.created, path, now)
-            event.isByMove = signs.isSuperset(of: [.appeared, .moved])
+            event.isByMove = due[path]?.signs.isSuperset(of: [.appeared, .moved]) ?? false
             return reported(event, seen)
         }
-        let was = shared.files.known(handled, as: now, at: path, signs)
-        // A file with another name, at present or in between, may have been written through that name.
-        let mayBeWritten =
-            signs.contains(.written) || !signs.contains(.attributes) || now.links > 1
-            || !signs.isDisjoint(with: [.listed, .polled, .appeared])
-        let difference = Difference(before: was, after: now, mayBeWritten: mayBeWritten)
+        let was = shared.files.known(handled, as: now, at: path, due[path]?.signs ?? [])
+        let difference = Difference(before: was, after: now, writing: writing(at: path, handled, now))
         var now = now
         if !view.settle.isTree { now.digest = was.digest }
         now.delivered = was.delivered
@@ -82,6 +77,34 @@ extension ViewReconciler {
             event.changed = difference.attributes
         }
         return reported(event, seen)
+    }
+
+    /// Returns the evidence that a due file was written since it was handled.
+    func writing(at path: PathBytes, _ handled: Snapshot, _ now: Snapshot) -> Difference.Writing {
+        let signs = due[path]?.signs ?? []
+        if signs.contains(.written) { return .certain }
+        if now.links > 1, handled.changed != now.changed,
+            shared.ledger.paths(of: view.id, handling: handled.identity).contains(where: isWritten)
+        {
+            return .certain
+        }
+        // The copy in the upper layer of overlayfs has a change time of its own.
+        if !signs.isDisjoint(with: [.listed, .polled]), handled.identity == now.identity { return .unwatched }
+        // A file with another name, at present or in between, may have been written through that name.
+        let isOnlyAttributes = signs.isSuperset(of: .attributes) && signs.isDisjoint(with: [.listed, .polled, .appeared])
+        return isOnlyAttributes && now.links == 1 ? .excluded : .possible
+    }
+
+    /// Whether the kernel has reported a write to a file whose size and modification time were the same before.
+    func wasRewritten(_ path: PathBytes, _ before: Snapshot, _ now: Snapshot) -> Bool {
+        guard isWritten(path) else { return false }
+        return !Difference(before: before, after: now, writing: .certain).content.isEmpty
+    }
+
+    /// Whether the kernel has reported a write to a path that settles or is due.
+    func isWritten(_ path: PathBytes) -> Bool {
+        due[path]?.signs.contains(.written) ?? false
+            || shared.dirty.hints(of: path, policy)?.signs.contains(.written) ?? false
     }
 
     func isUncertain(_ row: LedgerRow) -> Bool { row.trust == .uncertain && shared.applies(.certain) }
@@ -155,7 +178,12 @@ extension ViewReconciler {
         _ from: PathBytes, _ handled: Snapshot, to path: PathBytes, _ now: Snapshot, isReplacing: Bool
     ) -> FileEvent {
         var offered = handled
-        if handled.isSameState(as: now) { (offered.changed, offered.mount) = (now.changed, now.mount) }
+        // The rename has set the change time too; without a reported write, it shows none. A write to the former path
+        // may be one to the next file there.
+        let isWritten = isWritten(path) || isWritten(from) && stat(from) == .absent
+        if handled.isSameState(as: now), !isWritten {
+            (offered.changed, offered.mount) = (now.changed, now.mount)
+        }
         offered.identity = now.identity
         var event = event(.moved, path, offered)
         event.from = from

@@ -148,7 +148,11 @@ extension ViewReconciler {
         }
         guard let offered = offer.offered else { return now == nil }
         guard let now else { return false }
-        guard let from = offer.event.from else { return now.isSameState(as: offered) }
+        guard let from = offer.event.from else {
+            var before = offered
+            before.changed = offer.changed ?? offered.changed
+            return now.isSameState(as: offered) && !wasRewritten(offer.path, before, now)
+        }
         return now.identity == offered.identity && present(from)?.identity != now.identity
     }
 
@@ -156,7 +160,7 @@ extension ViewReconciler {
     private func isLeft(_ offer: Offer) -> Bool {
         guard shared.applies(.leftBehind), offer.event.from == nil, let left = offer.left, let now = inspect(offer.path)
         else { return false }
-        return now.isSameState(as: left)
+        return now.isSameState(as: left) && !wasRewritten(offer.path, left, now)
     }
 
     private mutating func again(_ number: UInt64, _ event: FileEvent) -> Offer? {
@@ -191,6 +195,10 @@ extension ViewReconciler {
             changed: event.kind == .deleted ? nil : now?.changed, trustBefore: before)
         if event.from != nil { offer.left = now }
         for path in paths { removeDue(path) }
+        // What was written under the former name is reported after the move.
+        if event.from != nil, let now, event.before?.isSameState(as: now) == true, event.snapshot.changed != now.changed {
+            markDirty(event.path, .written, event.origin)
+        }
         offers.insert(offer)
         shared.active.insert(index)
         return offer
@@ -338,7 +346,7 @@ extension ViewReconciler {
         let mask = view.mask
         let isWanted: Bool
         if let now = present(path), path == offer.path, let offered = offer.offered {
-            let difference = Difference(before: offered, after: now, mayBeWritten: true)
+            let difference = Difference(before: offered, after: now, writing: writing(at: path, offered, now))
             isWanted =
                 (difference.isReplaced || !difference.content.isEmpty)
                 && mask.takes(.modified, changed: difference.content)

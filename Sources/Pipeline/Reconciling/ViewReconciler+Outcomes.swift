@@ -17,7 +17,7 @@ extension ViewReconciler {
             offers.update(number) { $0.state = .retrying(now) }
         } else {
             offers.remove(offer)
-            addDue(offer.path, settled: nil, DirtyPaths.Hints(signs: .vanished, origin: .live))
+            addDue(offer.path, settled: nil, DirtyPaths.Hints(signs: offer.signs.union(.vanished), origin: .live))
             due.announce(offer.path, isReported ? nil : offer.offered?.identity)
         }
         for path in offer.paths {
@@ -42,7 +42,8 @@ extension ViewReconciler {
             return
         }
         offers.remove(offer)
-        addDue(offer.path, settled: .some(inspect(offer.path)), DirtyPaths.Hints(signs: [], origin: offer.event.origin))
+        let hints = DirtyPaths.Hints(signs: offer.signs, origin: offer.event.origin)
+        addDue(offer.path, settled: .some(inspect(offer.path)), hints)
         due.wait(offer.path, for: .gate(gate), until: time, reason)
         if let from = offer.event.from { compare(from) }
     }
@@ -108,7 +109,9 @@ extension ViewReconciler {
         let isSameTime = there == nil || !mayHaveMissed || there?.changed == offer.changed
         var handled = offer.offered
         let isAsOffered =
-            there.flatMap { there in handled.map { $0.isSameState(as: there) } } ?? (there == nil && handled == nil)
+            there.flatMap { there in
+                handled.map { $0.isSameState(as: there) && !wasRewritten(offer.path, $0, there) }
+            } ?? (there == nil && handled == nil)
         var isSure = !offer.wasNamed && isSameTime && isAsOffered
         if isAsOffered, let there { handled?.changed = there.changed }
         if !offer.wasNamed, offer.isRepeat, view.mayChangeInput, let there, there.identity == handled?.identity {
@@ -278,7 +281,7 @@ extension ViewReconciler {
     package mutating func recordApplied(_ event: FileEvent) {
         let path = event.path
         guard root(of: path) != nil, offers.number(at: path) == nil, row(path).trust != .uncertain,
-            let now = inspect(path), now.isSameState(as: event.snapshot)
+            let now = inspect(path), now.isSameState(as: event.snapshot), !wasRewritten(path, event.snapshot, now)
         else { return }
         set(path, LedgerRow(now))
         if due[path]?.settled != nil { resolve(path, wasHandled: true) }

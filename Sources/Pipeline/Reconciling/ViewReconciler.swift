@@ -375,14 +375,14 @@ package struct ViewReconciler {
 
     /// Marks the other names of files as dirty if they differ from the disk; the kernel hints only the name that was
     /// used.
-    mutating func markOtherNames(_ path: PathBytes?, _ identities: [FileIdentity]) {
+    mutating func markOtherNames(_ path: PathBytes?, _ identities: [FileIdentity], _ signs: Hint.Signs = []) {
         for identity in Set(identities) where shared.applies(.names) {
             for other in shared.ledger.paths(of: view.id, handling: identity)
             where other != path && due[other] == nil && !isDirty(other) {
                 let handled = row(other).handled
                 let isAsHandled = present(other).map { handled?.isUnchanged($0) ?? false }
                 if isAsHandled ?? !isRemoved(other, handled) { continue }
-                markDirty(other, .attributes, .live)
+                markDirty(other, signs.union(.attributes), .live)
             }
         }
     }

@@ -3,10 +3,7 @@ package import System
 
 /// The combined metadata of everything in a directory tree.
 package struct TreeMetadata: Sendable, Hashable {
-    /// A checksum of the relative path, identity, type, size and modification time of everything below.
-    ///
-    /// 16 bytes, independent of the order in which the file system lists entries, and stable across restarts. It
-    /// detects accidental changes; it does not protect against deliberate collisions.
+    /// The ``TreeFingerprint`` of everything below.
     package var fingerprint: [UInt8]
     /// The number of entries below.
     package var entries = 0
@@ -106,24 +103,50 @@ extension FileSystem {
     }
 }
 
-/// A sum over entries, each hashed to 128 bits, so that their order does not matter.
-struct TreeFingerprint {
-    private var low: UInt64 = 0
-    private var high: UInt64 = 0
+/// Checksums of the metadata of everything in a directory tree.
+///
+/// They are sums over the entries, so the order in which the file system lists them does not matter, and they are stable
+/// across restarts. They detect accidental changes; they do not protect against deliberate collisions.
+package struct TreeFingerprint {
+    /// The relative paths, identities, types, sizes and modification times, 128 bits.
+    private var content: (UInt64, UInt64) = (0, 0)
+    /// The modes, owners and link counts.
+    private var attributes: UInt64 = 0
+    /// The change times of all but directories.
+    private var changes: UInt64 = 0
 
     mutating func add(_ path: PathBytes, _ entry: Snapshot) {
-        low &+= Self.mixed(path, entry, seed: 0x9E37_79B9_7F4A_7C15)
-        high &+= Self.mixed(path, entry, seed: 0xD1B5_4A32_D192_ED03)
+        let metadata = Self.words(entry)
+        content.0 &+= Self.mixed(path, metadata, seed: 0x9E37_79B9_7F4A_7C15)
+        content.1 &+= Self.mixed(path, metadata, seed: 0xD1B5_4A32_D192_ED03)
+        guard entry.type != .directory else { return }
+        let owner = UInt64(entry.uid) << 32 | UInt64(entry.gid)
+        attributes &+= Self.mixed(path, [UInt64(entry.mode), owner, UInt64(entry.links)], seed: 0xA076_1D64_78BD_642F)
+        let changed = [UInt64(bitPattern: entry.changed.seconds), UInt64(entry.changed.nanoseconds)]
+        changes &+= Self.mixed(path, changed, seed: 0xE703_7ED1_A0B4_28DB)
     }
 
+    /// The checksums, of 16, 8 and 8 bytes.
     var bytes: [UInt8] {
-        [high, low].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * $0)) } }
+        [content.1, content.0, attributes, changes].flatMap { word in
+            (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * $0)) }
+        }
     }
 
-    /// Returns FNV-1a over the path, combined with the other values by the finaliser of SplitMix64.
-    private static func mixed(_ path: PathBytes, _ entry: Snapshot, seed: UInt64) -> UInt64 {
-        var sum = seed
-        for byte in path.bytes { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    /// Returns the part of a fingerprint that is the same until something below is created, removed or written, as far
+    /// as sizes and modification times show.
+    package static func content(_ fingerprint: [UInt8]) -> ArraySlice<UInt8> { fingerprint.prefix(16) }
+
+    /// Whether two fingerprints of a directory show that something below it was created, removed or written.
+    ///
+    /// The change times count as those of a single file do, see ``Difference``.
+    static func differ(_ old: [UInt8], _ new: [UInt8], _ writing: Difference.Writing) -> Bool {
+        if content(old) != content(new) { return true }
+        let isSameAttributes = old.dropLast(8) == new.dropLast(8)
+        return old != new && (writing == .certain || writing == .unwatched && isSameAttributes)
+    }
+
+    private static func words(_ entry: Snapshot) -> [UInt64] {
         let type: UInt64 =
             switch entry.type {
             case .file: 0
@@ -131,11 +154,17 @@ struct TreeFingerprint {
             case .symlink: 2
             case .other: 3
             }
-        let words = [
+        return [
             UInt64(entry.identity.deviceMajor) << 32 | UInt64(entry.identity.deviceMinor), entry.identity.inode,
             UInt64(bitPattern: entry.identity.birth), type, entry.size, UInt64(bitPattern: entry.modified.seconds),
             UInt64(entry.modified.nanoseconds),
         ]
+    }
+
+    /// Returns FNV-1a over the path, combined with the other values by the finaliser of SplitMix64.
+    private static func mixed(_ path: PathBytes, _ words: [UInt64], seed: UInt64) -> UInt64 {
+        var sum = seed
+        for byte in path.bytes { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01B3 }
         for word in words {
             sum ^= word
             sum = (sum ^ (sum >> 30)) &* 0xBF58_476D_1CE4_E5B9

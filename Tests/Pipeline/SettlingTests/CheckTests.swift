@@ -84,7 +84,7 @@ struct CheckTests {
                 }
             }
             #expect(directory?.type == .directory)
-            #expect(directory?.digest?.count == 16)
+            #expect(directory?.digest?.count == 32)
         }
     }
 }

@@ -3,8 +3,10 @@ import System
 import Testing
 
 struct DifferenceTests {
-    private func difference(_ before: Snapshot, _ after: Snapshot, mayBeWritten: Bool = true) -> Difference {
-        Difference(before: before, after: after, mayBeWritten: mayBeWritten)
+    private func difference(_ before: Snapshot, _ after: Snapshot, _ writing: Difference.Writing = .possible)
+        -> Difference
+    {
+        Difference(before: before, after: after, writing: writing)
     }
 
     private func attributes(_ before: [(PathBytes, String)]?, _ after: [(PathBytes, String)]?) -> [String] {
@@ -25,9 +27,24 @@ struct DifferenceTests {
     }
 
     @Test func `a touch changes an attribute`() {
-        let touched = difference(.file(modified: 1), .file(modified: 2), mayBeWritten: false)
+        let touched = difference(.file(modified: 1), .file(modified: 2), .excluded)
         #expect(touched.content.isEmpty)
         #expect(touched.attributes == ["mtime"])
+    }
+
+    @Test func `S02 a new change time alone is a change of the content after a write, or if the file was not watched`() {
+        for (writing, content): (Difference.Writing, [String]) in [
+            (.excluded, []), (.possible, []), (.unwatched, ["overwritten"]), (.certain, ["overwritten"]),
+        ] {
+            let found = difference(.file(changed: 1), .file(changed: 2), writing)
+            #expect(found.content == content)
+            #expect(found.attributes.isEmpty)
+        }
+    }
+
+    @Test func `S02 another attribute explains the change time of a file that was not watched`() {
+        #expect(difference(.file(changed: 1), .file(changed: 2, mode: 0o600), .unwatched).content.isEmpty)
+        #expect(difference(.file(changed: 1), .file(changed: 2, mode: 0o600), .certain).content == ["overwritten"])
     }
 
     @Test func `a mode is an attribute, not content`() {
@@ -59,7 +76,7 @@ struct DifferenceTests {
     }
 
     @Test func `S02 different checksums mean different content, whatever the times are`() {
-        #expect(difference(.file(digest: [7]), .file(digest: [8]), mayBeWritten: false).content == ["overwritten"])
+        #expect(difference(.file(digest: [7]), .file(digest: [8]), .excluded).content == ["overwritten"])
     }
 
     @Test func `S02 a single checksum is not compared`() {

@@ -6,16 +6,16 @@ import Testing
 
 extension Snapshot {
     static func file(
-        size: UInt64 = 10, inode: UInt64 = 1, modified: Int64 = 100, mode: UInt16 = 0o644, type: FileType = .file,
-        extended: [ExtendedAttribute]? = nil, digest: [UInt8]? = nil
+        size: UInt64 = 10, inode: UInt64 = 1, modified: Int64 = 100, changed: Int64? = nil, mode: UInt16 = 0o644,
+        type: FileType = .file, extended: [ExtendedAttribute]? = nil, digest: [UInt8]? = nil
     )
         -> Snapshot
     {
-        let time = Timestamp(seconds: modified, nanoseconds: 0)
+        func time(_ seconds: Int64) -> Timestamp { Timestamp(seconds: seconds, nanoseconds: 0) }
         return Snapshot(
             identity: FileIdentity(deviceMajor: 8, deviceMinor: 1, inode: inode, birth: 7), type: type, size: size,
-            modified: time, changed: time, born: time, mode: mode, uid: 0, gid: 0, links: 1, extended: extended,
-            digest: digest)
+            modified: time(modified), changed: time(changed ?? modified), born: time(modified), mode: mode, uid: 0,
+            gid: 0, links: 1, extended: extended, digest: digest)
     }
 }
 

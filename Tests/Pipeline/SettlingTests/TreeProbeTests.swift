@@ -20,7 +20,7 @@ struct TreeProbeTests {
             _ = tree.path("b/link").withCString { symlink("/etc/passwd", $0) }
             let metadata = try #require(rested(tree.root))
             #expect(metadata.entries == 5)
-            #expect(metadata.fingerprint.count == 16)
+            #expect(metadata.fingerprint.count == 32)
             #expect(!metadata.isUncertain)
             #expect(metadata.changed <= DiskProbe.now())
         }

@@ -54,7 +54,7 @@ enum CoreCases {
             "own-lane", "new a, rename a b, settle, lease, begin, fail, undo b", gives: "created a, deleted a"),
         ScriptedCase(
             "sent", "new b, create a, start a, swap a b, run, swap a b, kill, ok",
-            gives: "created b, created a, modified a"
+            gives: "created b, created a, modified a, modified b"
         ) { $0.isRemote = true },
         ScriptedCase("swap", "new a, new b, swap a b", gives: "created a, created b, modified b, modified a"),
         ScriptedCase(
@@ -123,7 +123,7 @@ enum CoreCases {
         },
         ScriptedCase(
             "an overflow hides a swap", "new b, create a, start a, !swap a b, run, !swap a b, ok",
-            gives: "created b, created a, modified a"),
+            gives: "created b, created a, modified a, modified b"),
         ScriptedCase(
             "a name of two is deleted", "new a, link a b, rest, delete b",
             gives: "created a, created b, attributes a, attributes a, deleted b"),

@@ -199,7 +199,7 @@ package final class ScenarioRunner {
     private func own(_ path: PathBytes, withAll: Bool = false) {
         guard isOrdinary else { return }
         if withAll {
-            _ = Self.runCommand(["chown", "-hR", "65534:65534", path.description], in: "/")
+            _ = Self.runCommand(["chown", "-hR", "--from=0", "65534:65534", path.description], in: "/")
             return
         }
         var path = path

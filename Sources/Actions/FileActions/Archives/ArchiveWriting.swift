@@ -101,7 +101,7 @@ final class ArchiveWriting {
             try check(cla_writer_data(writer, buffer, count))
             left -= UInt64(count)
         }
-        guard try file.metadata().hasSameContent(as: metadata) else { throw Self.changed }
+        guard try metadata.isUnchanged(file.metadata()) else { throw Self.changed }
         files += 1
         bytes += metadata.size
     }

@@ -52,8 +52,8 @@ struct SourceFile {
         }
     }
 
-    /// Whether it is still the same file with the same content.
-    func isUnchanged() throws(FileError) -> Bool { try file.metadata().hasSameContent(as: metadata) }
+    /// Whether nothing about it has changed.
+    func isUnchanged() throws(FileError) -> Bool { try metadata.isUnchanged(file.metadata()) }
 
     /// Opens the file for reading.
     ///

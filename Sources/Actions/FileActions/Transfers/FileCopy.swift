@@ -21,7 +21,7 @@ struct FileCopy {
     func run(to location: FileLocation) throws(FileError) -> StagedFile {
         let staged = try StagedFile(in: location.directory, for: location.name, mode: options.firstMode)
         try transfer(to: staged)
-        guard try content.metadata().hasSameContent(as: source.metadata) else { throw .changed }
+        guard try source.metadata.isUnchanged(content.metadata()) else { throw .changed }
         try options.copyAttributes(of: content, source.metadata, on: staged.descriptor)
         var status = cal_stat()
         guard cal_stat_descriptor(staged.descriptor, &status) == 0, status.size == source.metadata.size else {
@@ -38,7 +38,7 @@ struct FileCopy {
         posix_fadvise(staged.descriptor, 0, 0, POSIX_FADV_DONTNEED)
         let copy = OpenFile(dup(staged.descriptor))
         guard try !SameContent.holds(content, copy, within: limit) else { return }
-        guard try content.metadata().hasSameContent(as: source.metadata) else { throw .changed }
+        guard try source.metadata.isUnchanged(content.metadata()) else { throw .changed }
         throw FileError(Outcome(.retry, "the copy of '\(source.path)' differs from it when read again", code: "verify"))
     }
 
