@@ -74,7 +74,7 @@ MEBIBYTE = 1024 * 1024
 
 # Errors that may be temporary: a full, faulty or busy disk, not a wrong path.
 TEMPORARY = {
-    errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ESTALE, errno.ENOTCONN, errno.EHOSTDOWN,
+    errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ENODEV, errno.ESTALE, errno.ENOTCONN, errno.EHOSTDOWN,
     errno.ETIMEDOUT, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ETXTBSY,
 }
 
@@ -146,9 +146,22 @@ def _response(outcome, message=None, code=None, retry_after=None, outputs=(), va
 
 
 def trouble(problem, error):
-    """Returns the outcome to raise for an OSError: `Retry` if it may be temporary, else `Failed`."""
-    kind = Retry if error.errno in TEMPORARY else Failed
+    """Returns the outcome to raise for an OSError: `Retry` if it may be temporary, else `Failed`.
+
+    Missing permissions may be temporary, unlike the limits of a sandbox.
+    """
+    kind = Retry if error.errno in TEMPORARY or _is_denied_by_mode(error) else Failed
     return kind(f"{problem}: {error.strerror or error}", errno.errorcode.get(error.errno, "error").lower())
+
+
+def _is_denied_by_mode(error):
+    """Whether the permissions of a file or directory deny the access; access(2) does not consult a sandbox."""
+    if error.errno not in (errno.EACCES, errno.EPERM) or error.filename is None:
+        return False
+    path = os.fsencode(error.filename)
+    if os.path.lexists(path):
+        return not os.access(path, os.R_OK, follow_symlinks=False)
+    return not os.access(os.path.dirname(path) or b".", os.W_OK | os.X_OK)
 
 
 # Names

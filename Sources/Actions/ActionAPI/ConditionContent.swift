@@ -12,7 +12,7 @@ extension ConditionInput.Content {
         case .type(let type): self = .type(type)
         case .absent: self = .unknown("it was gone before its content was read")
         case .notRegular: self = .unknown("it is no longer a regular file")
-        case .unreadable(let errno): self = .unknown("its content can't be read: \(SystemError(errno: errno))")
+        case .unreadable(let errno): self = .unreadable("its content can't be read: \(SystemError(errno: errno))")
         case .failed(let reason): self = .unknown("its content type can't be determined: \(reason)")
         }
     }

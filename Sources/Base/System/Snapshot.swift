@@ -98,6 +98,12 @@ public struct Snapshot: Hashable, Sendable, Codable {
         return other
     }
 
+    /// Returns the time of the last change of the content.
+    ///
+    /// A modification time in the future, as a camera with a wrong clock sets it, is replaced by the change time, which
+    /// is that of this machine, or by the current time if even that is in the future.
+    package func modified(asOf now: Timestamp) -> Timestamp { modified > now ? min(changed, now) : modified }
+
     /// Whether both describe the same file with the same content, as far as size and times show.
     public func hasSameContent(as other: Snapshot) -> Bool {
         identity == other.identity && type == other.type && size == other.size && modified == other.modified

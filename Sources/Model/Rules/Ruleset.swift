@@ -67,11 +67,26 @@ package struct Ruleset: Sendable {
     ///
     /// Evaluates only rules that could match the path, even if many rules have `stop`.
     package func stopper(of event: FileEvent, to index: Int, reading read: Rule.ContentReader) -> Rule? {
-        guard !event.kind.isLifecycle, isAfterStop(index) else { return nil }
+        possibleStoppers(of: event, to: index).first { $0.answer(to: event, reading: read) == .holds }
+    }
+
+    /// Returns the reason why it is not known whether a preceding rule stops a later one from receiving an event: its
+    /// condition cannot be read.
+    package func unreadableStopper(of event: FileEvent, to index: Int, reading read: Rule.ContentReader) -> String? {
+        for rule in possibleStoppers(of: event, to: index) {
+            guard case .unreadable(let reason) = rule.answer(to: event, reading: read) else { continue }
+            return "rule '\(rule.name)' with 'stop' may match it: \(reason)"
+        }
+        return nil
+    }
+
+    /// Returns the rules with `stop` before a rule that could match the path, in order.
+    private func possibleStoppers(of event: FileEvent, to index: Int) -> some Sequence<Rule> {
         let path = event.path.bytes
-        let could = filters.candidates(for: path) + filters.treeCandidates(for: path)
+        let isStopped = !event.kind.isLifecycle && isAfterStop(index)
+        let could = isStopped ? filters.candidates(for: path) + filters.treeCandidates(for: path) : []
         return could.filter { rules[$0].isLast && ranks[$0] < ranks[index] }.sorted { ranks[$0] < ranks[$1] }.lazy
-            .map { rules[$0] }.first { $0.takes(event, reading: read) }
+            .map { rules[$0] }
     }
 }
 
@@ -87,21 +102,23 @@ extension Rule {
     /// - Parameters:
     ///   - event: The event.
     ///   - read: Reads the content type, if the result depends on it.
-    /// - Returns: Whether the rule matches; false if its conditions cannot be evaluated.
-    func takes(_ event: FileEvent, reading read: ContentReader) -> Bool {
+    /// - Returns: Whether the rule matches.
+    func answer(to event: FileEvent, reading read: ContentReader) -> ConditionAnswer {
         // The contents of a directory that is a unit belong to that unit.
-        if filter.isTree, !filter.trees(holding: event.path.bytes).isEmpty { return true }
-        guard let root = root(matching: event.path), types.contains(event.snapshot.type) else { return false }
+        if filter.isTree, !filter.trees(holding: event.path.bytes).isEmpty { return .holds }
+        guard let root = root(matching: event.path), types.contains(event.snapshot.type) else {
+            return .fails("the rule does not match the path")
+        }
         var event = event
         event.root = root
         // A rule without `moved` receives a move as a new name.
         let asksForIt =
             events.takes(event.kind, changed: event.changed) || event.kind == .moved && events.contains(.created)
-        guard asksForIt else { return false }
+        guard asksForIt else { return .fails("the rule does not receive the event") }
         let isPast = event.kind == .deleted
         // Evaluated as for an existing file, to find out whether the result depends on the former content, which cannot
         // be determined.
         if isPast { event.kind = .created }
-        return admits(event) { isPast ? .unknown("the former content is unknown") : read($0) } == .holds
+        return admits(event) { isPast ? .unknown("the former content is unknown") : read($0) }
     }
 }

@@ -20,6 +20,13 @@ extension Attempt {
             ?? compareContent(&part, files)
     }
 
+    /// Makes a job wait until the kernel lets a file be read; a change of its mode or owner ends the wait.
+    private func unreadable(_ part: Part, _ message: String) -> Termination {
+        let age = host.clock.time().since(part.job.event.time)
+        let pause = rule.retry.pause(whileNotReady: rule.settle.quiet(isPolled: false), age: age)
+        return .waiting(Waiting(.unreadable, message), pause: pause)
+    }
+
     private func checkFile(_ part: Part, _ files: WatchedPaths) -> Termination? {
         let event = part.job.event
         guard event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw, event.tail == nil else { return nil }
@@ -29,9 +36,7 @@ extension Attempt {
             return .outcome(Outcome(.skipped, "it was gone before the action started", code: "gone"))
         case .absent: return part.input.mayBeDone ? nil : .gone
         case .unreadable(let errno):
-            var outcome = Outcome(.retry, "it can't be checked (errno \(errno))", code: "unreadable")
-            outcome.isUnstarted = !part.input.hasStartedBefore
-            return .outcome(outcome)
+            return unreadable(part, "it can't be checked: \(SystemError(errno: errno))")
         case .present(let snapshot):
             let isOfContent = event.kind == .created || event.kind == .modified
             guard isOfContent, snapshot.type == .file, !part.input.isFrozen, !part.input.mayBeDone else { return nil }
@@ -49,6 +54,7 @@ extension Attempt {
         switch rule.admits(job.event, reading: { ConditionInput.Content(of: $0) }) {
         case .holds, .needsContent: return nil
         case .fails(let reason): return .outcome(Outcome(.skipped, reason, code: "where"))
+        case .unreadable(let reason): return unreadable(part, "'where' cannot be evaluated: \(reason)")
         case .unknown(let reason):
             return part.input.hasStartedBefore ? nil : .outcome(Outcome(.skipped, reason, code: "where"))
         }
@@ -63,7 +69,7 @@ extension Attempt {
         else { return nil }
         let now = host.clock.time()
         let pause = rule.retry.pause(whileNotReady: rule.settle.quiet(isPolled: false), age: now.since(event.time))
-        let waiting = ready.waiting(event.path, snapshot, now: now, isThere: { files.inspect(at: $0) != .absent })
+        let waiting = ready.waiting(event.path, snapshot, now: now, stat: { files.inspect(at: $0) })
         if let (waiting, known) = waiting { return .waiting(waiting, pause: known ?? pause) }
         guard let command = ready.command else { return nil }
         var question = Action(.exec(command), location: rule.location)
@@ -117,8 +123,8 @@ extension Attempt {
             outcome.isUnstarted = !part.input.hasStartedBefore
             return .outcome(outcome)
         case .notRegular, .unreadable(ENOENT): return .changed
-        // The action reports by itself that it cannot read the file.
-        case .unreadable: return nil
+        case .unreadable(let errno):
+            return unreadable(part, "'same_content' cannot be evaluated: \(SystemError(errno: errno))")
         }
     }
 }

@@ -57,7 +57,8 @@ extension Dispatcher {
         let job = DueJob(
             event: event, hasStartedBefore: entry.job.hasStarted,
             isInterrupted: entry.job.isInterrupted || !entry.job.steps.isEmpty)
-        if let wait = state.gates.wait(for: job, at: time) {
+        if var wait = state.gates.wait(for: job, at: time) {
+            engine.record(&wait, of: event, state)
             state.frozen[entry.number]?.due = wait.until ?? time.now + .seconds(60)
             guard wait.waiting != entry.job.waiting else { return false }
             state.frozen[entry.number]?.job.waiting = wait.waiting
@@ -110,6 +111,14 @@ extension Dispatcher {
         at time: GateTime
     ) -> Bool {
         guard isFree(candidate, state, &reconciler, at: time.now) else { return false }
+        if let reason = conditions.obstacle(to: candidate.event, rule: state.index) {
+            let age = time.time.since(candidate.event.time)
+            let pause = state.rule.retry.pause(whileNotReady: .seconds(1), age: age)
+            let waiting = Waiting(.unreadable, reason)
+            let gate = ReadyGate.gate(candidate.path)
+            hold(candidate, GateWait(gate: gate, until: time.now + pause, waiting: waiting), state, &reconciler)
+            return false
+        }
         guard let wait = state.gates.wait(for: job, at: time) else { return true }
         hold(candidate, wait, state, &reconciler)
         return false
@@ -143,8 +152,10 @@ extension Dispatcher {
         return nil
     }
 
-    /// Makes a candidate wait; a closed window is reported once.
+    /// Makes a candidate wait; a long wait and a closed window are reported once.
     func hold(_ candidate: Reconciler.Candidate, _ wait: GateWait, _ state: RuleState, _ reconciler: inout Reconciler) {
+        var wait = wait
+        engine.record(&wait, of: candidate.event, state)
         reconciler.views[candidate.view].hold(candidate, for: wait.gate, until: wait.until, wait.waiting?.reason)
         guard wait.waiting?.cause == .window, let opens = state.gates.window?.opens, state.reportedOpening != opens
         else { return }

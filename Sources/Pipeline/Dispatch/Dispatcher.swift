@@ -12,6 +12,7 @@ import System
 /// It belongs to the engine's thread; only the actions run elsewhere.
 struct Dispatcher: ~Copyable {
     let engine: Engine
+    let conditions: Conditions
     var jobs: JobRegistry
     var lanes: Lanes
     var uses = FileUses()
@@ -27,12 +28,13 @@ struct Dispatcher: ~Copyable {
     var givenUp = GivenUpJobs()
     var sets = FileSets()
 
-    init(_ engine: Engine, _ rules: [RuleState]) {
+    init(_ engine: Engine, _ rules: [RuleState], _ conditions: Conditions) {
         let options = engine.options
         // Before `self`: Swift 6.3.1 destroys a stored existential that is assigned after others were read.
         let lanes = Lanes(limit: options.jobs, extra: options.extraJobs, rules: engine.ruleset.rules)
         let prepared = PreparedAttempts(engine, limit: lanes.limit)
         self.engine = engine
+        self.conditions = conditions
         self.lanes = lanes
         self.prepared = prepared
         jobs = JobRegistry(engine, rules)

@@ -73,7 +73,10 @@ struct FileSets {
             let isOwn = member.path == event.path
             if hasStarted || !isOwn && reconciler.views[state.index].isDue(member.path) { return true }
             let event = isOwn ? event : member.event(.created, time, origin: event.origin)
-            return rule.admits(event, reading: read) == .holds
+            let answer = rule.admits(event, reading: read)
+            // The attempt waits until the condition can be read.
+            if case .unreadable = answer { return true }
+            return answer == .holds
                 && (isOwn || ruleset.stopper(of: event, to: state.index, reading: read) == nil)
         }
     }

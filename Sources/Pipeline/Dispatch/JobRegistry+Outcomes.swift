@@ -68,6 +68,13 @@ extension JobRegistry {
         _ ended: EndedAttempt, _ waiting: Waiting, until time: ContinuousClock.Instant, _ reconciler: inout Reconciler
     ) {
         let (state, number) = (ended.state, ended.number)
+        let path = ended.job.event.path
+        let gate =
+            waiting.cause == .group
+            ? state.rule.groupGate(of: path) : state.gates.ready?.gate(of: path, waiting) ?? ReadyGate.gate(path)
+        var wait = GateWait(gate: gate, until: time, waiting: waiting)
+        engine.record(&wait, of: ended.job.event, state)
+        let time = wait.until ?? time
         if ended.part.input.isFrozen {
             state.frozen[number]?.isRunning = false
             state.frozen[number]?.job.attempt -= 1
@@ -77,10 +84,6 @@ extension JobRegistry {
         }
         state.jobs[number]?.attempt -= 1
         state.jobs[number]?.waiting = waiting
-        let path = ended.job.event.path
-        let gate =
-            waiting.cause == .group
-            ? state.rule.groupGate(of: path) : state.gates.ready?.gate(of: path, waiting) ?? ReadyGate.gate(path)
         reconciler.views[ended.state.index].postpone(number, for: gate, until: time, waiting.reason)
     }
 

@@ -59,12 +59,19 @@ final class Conditions {
         let rule = ruleset.rules[index]
         let answer = rule.admits(event)
         switch answer {
-        case .holds, .needsContent: return true
+        case .holds, .needsContent, .unreadable: return true
         case .fails where rule.opening(of: event) != nil: return true
         case .fails, .unknown:
             if logged.insert(Refusal(rule: index, path: event.path)).inserted { rule.log(answer, of: event, to: log) }
             return false
         }
+    }
+
+    /// Returns the reason why it is not known whether an earlier rule with `stop` receives an event that is admitted: its
+    /// condition cannot be read.
+    func obstacle(to event: FileEvent, rule index: Int) -> String? {
+        guard ruleset.isAfterStop(index) else { return nil }
+        return ruleset.unreadableStopper(of: event, to: index, reading: content)
     }
 
     /// Returns the process that caused an event; rules that stop others may also request it.

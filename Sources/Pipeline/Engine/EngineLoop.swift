@@ -57,7 +57,7 @@ package struct EngineLoop: ~Copyable {
         hints = queue
         self.conditions = conditions
         self.reconciler = reconciler
-        dispatcher = Dispatcher(engine, start.rules)
+        dispatcher = Dispatcher(engine, start.rules, conditions)
         run = RunState(ignored: options.ignored)
         run.reselected = start.reselected
         now = host.clock.now()
@@ -166,7 +166,11 @@ package struct EngineLoop: ~Copyable {
             change(to: next)
         }
         reconciler.receive(batch.excluding(run.ignored), at: now)
-        for hint in batch.hints { reconciler.wake(ReadyGate.gate(hint.path)) }
+        let queues = dispatcher.jobs.rules.filter { $0.frozen.waitingCount > 0 }
+        for hint in batch.hints {
+            reconciler.wake(ReadyGate.gate(hint.path))
+            for state in queues { state.frozen.wake(hint.path, at: now) }
+        }
         for report in batch.reports where run.error == nil { take(report) }
     }
 
@@ -351,11 +355,22 @@ package struct EngineLoop: ~Copyable {
         let (queue, pending) = dispatcher.jobs.count(reconciler)
         engine.monitor.recordTurn(
             run.phase, isReady: run.isReady, hints: hints, settling: reconciler.settling, held: reconciler.held,
-            queue: queue, pauses: dispatcher.pauses, slots: dispatcher.lanes.status, pending: pending, at: now)
+            queue: queue, pauses: dispatcher.pauses, slots: dispatcher.lanes.status, pending: pending,
+            waits: longWaits(), at: now)
         if let interval = engine.options.signOfLife, run.isReady, run.nextSign.map({ $0 <= now }) ?? true {
             run.nextSign = now + interval
             engine.report(.alive)
         }
+    }
+
+    /// Returns the long waits of all rules, in no particular order.
+    private func longWaits() -> [LongWait] {
+        var waits: [LongWait] = []
+        for state in dispatcher.jobs.rules where !state.waits.all.isEmpty {
+            state.waits.keep { reconciler.views[state.index].isUnfinished($0) || state.frozen.contains($0) }
+            waits += state.waits.all.values
+        }
+        return waits
     }
 
     /// Stops watching, and returns the summary.

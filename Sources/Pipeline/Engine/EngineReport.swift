@@ -41,6 +41,8 @@ package enum EngineReport: Sendable {
     case notice(Reconciler.Warning)
     /// A set of files has lacked some kinds for the given time.
     case incomplete(rule: String, path: PathBytes, missing: [String], for: Duration)
+    /// A job waits for long, or for a file that cannot be read.
+    case longWait(LongWait)
     /// Jobs of a rule wait for its window, which opens at this local time.
     case closed(rule: String, opens: String)
     /// Jobs of a rule that does not run wait until it is loaded.

@@ -58,7 +58,7 @@ extension Rule {
     func log(_ answer: ConditionAnswer, of event: FileEvent, to log: Logger) {
         let (level, reason): (Logger.Level, String)
         switch answer {
-        case .holds, .needsContent: return
+        case .holds, .needsContent, .unreadable: return
         case .fails(let found): (level, reason) = (.debug, found)
         case .unknown(let unknown):
             // This is expected for a missing file and raw events, and for the writer if the kernel does not report

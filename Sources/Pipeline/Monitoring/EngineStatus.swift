@@ -99,6 +99,8 @@ package struct EngineStatus: Sendable {
     /// The settling paths that a process has had open for writing or locked for a minute, and since when they have
     /// waited.
     package var held: [PathBytes: ContinuousClock.Instant] = [:]
+    /// The jobs that wait for long, or for a file that cannot be read.
+    package var waits: [LongWait] = []
     package var queue = JobCounts()
     /// The numbers of pending jobs by rule.
     package var pending: [String: Int] = [:]

@@ -83,7 +83,7 @@ package final class Monitor: Sendable {
     package func recordTurn(
         _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int,
         held: [PathBytes: ContinuousClock.Instant], queue: JobCounts, pauses: Pauses,
-        slots: EngineStatus.Slots, pending: [String: Int], at now: ContinuousClock.Instant
+        slots: EngineStatus.Slots, pending: [String: Int], waits: [LongWait], at now: ContinuousClock.Instant
     ) {
         metrics?.recordHints(hints)
         state.withLock { state in
@@ -95,6 +95,7 @@ package final class Monitor: Sendable {
             state.status.pauses = pauses
             state.status.slots = slots
             state.status.pending = pending
+            state.status.waits = waits
             if state.status.queue != queue {
                 state.status.queue = queue
                 state.history.record(events: 0, queue: queue.open, at: now)

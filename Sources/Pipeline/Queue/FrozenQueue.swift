@@ -81,6 +81,12 @@ struct FrozenQueue {
         }
     }
 
+    /// Makes the job at the head of a path due if it waits until a file can be read.
+    mutating func wake(_ path: PathBytes, at time: ContinuousClock.Instant) {
+        guard let number = lines[path]?.first, entries[number]?.job.waiting?.cause == .unreadable else { return }
+        self[number]?.due = time
+    }
+
     /// Adds a job to the due ones or to the pauses, if it is the first of its paths and is not running.
     private mutating func schedule(_ entry: Entry) {
         removeDue(entry.number)

@@ -19,8 +19,10 @@ struct DueJob: Sendable {
 /// The wait of a job that a gate does not let run: until the gate is woken, at most until the time.
 struct GateWait: Sendable {
     let gate: Reconciler.Gate
-    let until: ContinuousClock.Instant?
+    var until: ContinuousClock.Instant?
     var waiting: Waiting?
+    /// The time at which the wait ends, if known; the gate may be asked earlier.
+    var end: Timestamp?
 }
 
 /// The clocks and the files by which gates decide.
@@ -58,7 +60,9 @@ struct Gates {
         let path = job.event.path
         if let end = loop.end(of: path, at: time.now) { return GateWait(gate: LoopGuard.gate, until: end) }
         if !job.hasStartedBefore, let end = cooldown?.end(of: path, at: time.now) {
-            return GateWait(gate: Cooldown.gate, until: end)
+            let waiting = Waiting(.cooldown, "it ran a short time ago ('cooldown')")
+            return GateWait(
+                gate: Cooldown.gate, until: end, waiting: waiting, end: time.time.advanced(by: end - time.now))
         }
         return ready?.wait(for: job, at: time)
     }
@@ -89,7 +93,7 @@ struct WindowGate {
         opens = opening
         let message = "its window opens at \(opening.local(time.clock))"
         let until = time.now + min(opening.since(time.time), Self.period)
-        return GateWait(gate: Self.gate, until: until, waiting: Waiting(.window, message))
+        return GateWait(gate: Self.gate, until: until, waiting: Waiting(.window, message), end: opening)
     }
 }
 
@@ -109,7 +113,7 @@ struct AgeGate {
         }
         let message = "'where' matches at \(opening.local(time.clock)), when the file is old enough"
         let until = time.now + min(opening.since(time.time), Self.period)
-        return GateWait(gate: Self.gate, until: until, waiting: Waiting(.condition, message))
+        return GateWait(gate: Self.gate, until: until, waiting: Waiting(.condition, message), end: opening)
     }
 
     /// Returns an event with the time at which the condition was met.
@@ -145,11 +149,12 @@ struct ReadyGate {
         guard !job.isInterrupted, !job.isManual, event.kind != .deleted, event.kind != .moved,
             !event.kind.isLifecycle, !event.kind.isRaw, case .present(let snapshot) = time.files.inspect(at: event.path)
         else { return nil }
-        let waiting = ready.waiting(event.path, snapshot, now: time.time) { time.files.inspect(at: $0) != .absent }
+        let waiting = ready.waiting(event.path, snapshot, now: time.time) { time.files.inspect(at: $0) }
         guard let (waiting, pause) = waiting else { return nil }
         let age = time.time.since(event.time)
         let until = time.now + (pause ?? retry.pause(whileNotReady: quiet, age: age))
-        return GateWait(gate: gate(of: event.path, waiting), until: until, waiting: waiting)
+        let end = pause.map { time.time.advanced(by: $0) }
+        return GateWait(gate: gate(of: event.path, waiting), until: until, waiting: waiting, end: end)
     }
 }
 

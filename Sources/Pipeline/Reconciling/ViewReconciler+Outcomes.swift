@@ -43,7 +43,7 @@ extension ViewReconciler {
         }
         offers.remove(offer)
         let hints = DirtyPaths.Hints(signs: offer.signs, origin: offer.event.origin)
-        addDue(offer.path, settled: .some(inspect(offer.path)), hints)
+        addDue(offer.path, settled: .some(inspect(offer.path)), hints, since: offer.event.time)
         due.wait(offer.path, for: .gate(gate), until: time, reason)
         if let from = offer.event.from { compare(from) }
     }

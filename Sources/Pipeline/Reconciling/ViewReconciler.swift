@@ -203,11 +203,14 @@ package struct ViewReconciler {
     ///   - path: The path.
     ///   - settled: The metadata at which it settled; an inner nil for a missing path, nil while it settles.
     ///   - hints: Its hints.
-    mutating func addDue(_ path: PathBytes, settled: Snapshot??, _ hints: DirtyPaths.Hints) {
+    ///   - time: The time of its event; nil for now.
+    mutating func addDue(
+        _ path: PathBytes, settled: Snapshot??, _ hints: DirtyPaths.Hints, since time: Timestamp? = nil
+    ) {
         let before = removeDue(path)
         var entry = DueTable.Entry(
             settled: settled.map { DueTable.Stamp($0) }, signs: hints.signs.union(before?.signs ?? []),
-            origin: hints.origin, time: shared.host.clock.time(), announced: before?.announced,
+            origin: hints.origin, time: time ?? shared.host.clock.time(), announced: before?.announced,
             digest: settled??.digest, isConfirmed: hints.isConfirmed)
         let file = settled == nil ? hints.file : settled??.identity
         if let file, view.mask.contains(.moved), row(path).handled == nil {

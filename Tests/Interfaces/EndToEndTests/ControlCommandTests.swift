@@ -107,6 +107,28 @@ struct ControlCommandTests {
         }
     }
 
+    @Test func `a job that will wait for more than ten minutes is shown in the status`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            TestFile.makeDirectory(tree.path("in"))
+            let rule = "  - { name: old, path: in/*.md, settle: 100ms, ready: { min_age: 2h }, action: log }\n"
+            TestFile.write(tree.path("rules.yaml"), Instance.rules(root) + rule)
+            let program = Instance.begin(root)
+            TestFile.write(tree.path("in/a.md"), "text")
+            let isShown = Deadline.wait {
+                let status = Instance.command(root, ["status"]).output
+                return status.contains("waiting: old: \(root)/in/a.md, for ")
+                    && status.contains(": it reaches the minimum age at ")
+            }
+            #expect(isShown)
+            let waits = try #require(try Instance.get(root, "/v1/status")["waits"] as? [[String: Any]])
+            #expect(waits.map { $0["reason"] as? String } == ["min-age"])
+            _ = tree.path("in/a.md").withCString { unlink($0) }
+            #expect(try Deadline.wait { try (Instance.get(root, "/v1/status")["waits"] as? [Any])?.isEmpty == true })
+            #expect(program.stop() == 0)
+        }
+    }
+
     @Test func `a failed job can be retried or discarded, other jobs cannot`() throws {
         try Instance.withProgram { (root, _) throws in
             TestFile.write(root.appending("refuse"), "")

@@ -64,7 +64,7 @@ struct ConditionTests {
 
     @Test(
         arguments: [
-            (90, "1m 30s"), (86_400, "1d"), (90_061, "1d 1h"), (3_605, "1h"), (0, "0ms"), (-5, "-5s"),
+            (90, "1m 30s"), (86_400, "1d"), (90_061, "1d 1h"), (3_605, "1h"), (0, "0ms"), (-5, "0ms"),
         ] as [(Int64, String)])
     func `an age counts from the last change and is shown in two units`(age: Int64, shown: String) {
         let answer = Self.age(.more, 1_000_000).answer(Self.input(age: age))
@@ -72,11 +72,19 @@ struct ConditionTests {
         #expect(Self.age(.less, 1_000_000).answer(Self.input(age: age)) == .holds)
     }
 
+    @Test func `a file with a time in the future has changed when its change time was set`() {
+        var input = Self.input(age: -1_000_000)
+        input.snapshot?.changed = Self.now.advanced(by: .seconds(-90))
+        #expect(Self.age(.more, 60).answer(input) == .holds)
+        #expect(Self.age(.less, 60).answer(input) == .fails("age is 1m 30s, expected < 60s"))
+    }
+
     @Test func `times outside the usual range do not overflow`() {
         var input = Self.input()
         input.snapshot?.modified = Timestamp(seconds: .min, nanoseconds: 999_999_999)
         #expect(Self.age(.more, 1).answer(input) == .holds)
         input.snapshot?.modified = Timestamp(seconds: .max, nanoseconds: 0)
+        input.snapshot?.changed = Timestamp(seconds: .max, nanoseconds: 0)
         #expect(Self.age(.less, 1).answer(input) == .holds)
         input.now = Timestamp(seconds: -10, nanoseconds: 0)
         #expect(Self.age(.less, 1).answer(input) == .holds)
@@ -220,6 +228,11 @@ struct ConditionTests {
         #expect(Condition.all([open, no]).answer(input) == .fails("size is 300 B, expected < 1"))
         #expect(Condition.any([open, yes]).answer(input) == .holds)
         #expect(Condition.not(open).answer(input) == .unknown("why"))
+        let unreadable = Self.input(content: .unreadable("why"))
+        for condition in [open, .all([open, yes]), .all([yes, open]), .any([no, open]), .any([open, no]), .not(open)] {
+            #expect(condition.answer(unreadable) == .unreadable("why"))
+        }
+        #expect(Condition.all([open, no]).answer(unreadable) == .fails("size is 300 B, expected < 1"))
     }
 
     private static func rule(_ condition: Condition) throws -> Rule {

@@ -6,11 +6,12 @@ import Testing
 struct ReadinessTests {
     static func template(_ text: String) throws -> Template { try Template(text) { _ in nil } }
 
-    static func snapshot(size: UInt64 = 5, modified: Int64 = 100) -> Snapshot {
+    static func snapshot(size: UInt64 = 5, modified: Int64 = 100, changed: Int64 = 100) -> Snapshot {
         var snapshot = Snapshot.unseen
         snapshot.type = .file
         snapshot.size = size
         snapshot.modified = Timestamp(seconds: modified, nanoseconds: 0)
+        snapshot.changed = Timestamp(seconds: changed, nanoseconds: 0)
         return snapshot
     }
 
@@ -18,25 +19,27 @@ struct ReadinessTests {
         var ready = Readiness()
         ready.minimumAge = .seconds(10)
         let now = Timestamp(seconds: 104, nanoseconds: 500_000_000)
-        let found = ready.waiting("/in/a", Self.snapshot(), now: now) { _ in false }
+        let found = ready.waiting("/in/a", Self.snapshot(), now: now) { _ in .absent }
         #expect(found?.waiting.cause == .age)
         #expect(found?.pause == .milliseconds(5_500))
         let later = Timestamp(seconds: 110, nanoseconds: 0)
-        #expect(ready.waiting("/in/a", Self.snapshot(), now: later) { _ in false } == nil)
-        // A time in the future is waited for as well.
-        let ahead = ready.waiting("/in/a", Self.snapshot(modified: 200), now: later) { _ in false }
-        #expect(ahead?.pause == .seconds(100))
+        #expect(ready.waiting("/in/a", Self.snapshot(), now: later) { _ in .absent } == nil)
+        // A time in the future is not: the file was changed when its change time was set, or is changed now.
+        let ahead = ready.waiting("/in/a", Self.snapshot(modified: 200, changed: 104), now: later) { _ in .absent }
+        #expect(ahead?.pause == .seconds(4))
+        let all = ready.waiting("/in/a", Self.snapshot(modified: 200, changed: 200), now: later) { _ in .absent }
+        #expect(all?.pause == .seconds(10))
     }
 
     @Test func `a minimum size applies to files only`() {
         var ready = Readiness()
         ready.minimumSize = 6
         let now = Timestamp(seconds: 0, nanoseconds: 0)
-        #expect(ready.waiting("/in/a", Self.snapshot(), now: now) { _ in false }?.waiting.cause == .size)
-        #expect(ready.waiting("/in/a", Self.snapshot(size: 6), now: now) { _ in false } == nil)
+        #expect(ready.waiting("/in/a", Self.snapshot(), now: now) { _ in .absent }?.waiting.cause == .size)
+        #expect(ready.waiting("/in/a", Self.snapshot(size: 6), now: now) { _ in .absent } == nil)
         var directory = Self.snapshot()
         directory.type = .directory
-        #expect(ready.waiting("/in/a", directory, now: now) { _ in false } == nil)
+        #expect(ready.waiting("/in/a", directory, now: now) { _ in .absent } == nil)
     }
 
     @Test(arguments: [
@@ -50,9 +53,11 @@ struct ReadinessTests {
         #expect(ready.marker(of: "/in/a.txt") == path)
         #expect(ready.mayBeMarker(path))
         let now = Timestamp(seconds: 0, nanoseconds: 0)
-        #expect(ready.waiting("/in/a.txt", Self.snapshot(), now: now) { $0 == path } == nil)
-        let found = ready.waiting("/in/a.txt", Self.snapshot(), now: now) { _ in false }
+        #expect(ready.waiting("/in/a.txt", Self.snapshot(), now: now) { $0 == path ? .present(Self.snapshot()) : .absent } == nil)
+        let found = ready.waiting("/in/a.txt", Self.snapshot(), now: now) { _ in .absent }
         #expect(found?.waiting == Waiting(.doneFile, "it waits for '\(path)'"))
+        let unseen = ready.waiting("/in/a.txt", Self.snapshot(), now: now) { _ in .unreadable(errno: 13) }
+        #expect(unseen?.waiting == Waiting(.unreadable, "its marker '\(path)' can't be checked: Permission denied"))
     }
 
     @Test func `other files are not mistaken for the done file`() throws {

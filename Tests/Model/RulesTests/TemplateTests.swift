@@ -195,6 +195,7 @@ struct TemplateTests {
             let now = Timestamp(seconds: 1_798_747_200, nanoseconds: 123_000_000)
             var values = TemplateTests.values("/in/a")
             values.now = now
+            values.event.time = now
             values.event.snapshot.modified = now
             let cases = [
                 ("${mtime:%Y/%m}", "2027/01"), ("${now:%Y-%m-%d %H:%M:%S}", "2027-01-01 01:30:00"),

@@ -13,6 +13,11 @@ final class SystemFile {
             switch errno {
             case ENOENT, ENOTDIR: throw PluginFailure.skipped("it is gone", code: "gone")
             case ELOOP, ENXIO: throw PluginFailure.skipped("it is not a regular file", code: "not-a-file")
+            case EACCES, EPERM:
+                // access(2) does not consult a sandbox, whose limits are not temporary.
+                let isOfMode = access(Self.string(path), R_OK) != 0
+                if isOfMode { throw PluginFailure.retry("cannot read it: permission denied", code: "denied") }
+                throw PluginFailure.failed("cannot read it: permission denied", code: "unusable")
             default: throw Self.failure("cannot read it")
             }
         }
@@ -75,7 +80,7 @@ final class SystemFile {
     private static func failure(_ problem: String) -> PluginFailure {
         let error = errno
         let message = "\(problem): \(String(cString: strerror(error)))"
-        let temporary = [ENOSPC, EDQUOT, EIO, EROFS, ESTALE, EAGAIN, EBUSY, EMFILE, ENFILE, ENOMEM, ETIMEDOUT]
+        let temporary = [ENOSPC, EDQUOT, EIO, EROFS, ENODEV, ESTALE, EAGAIN, EBUSY, EMFILE, ENFILE, ENOMEM, ETIMEDOUT]
         return temporary.contains(error) ? .retry(message, code: "disk") : .failed(message, code: "unusable")
     }
 

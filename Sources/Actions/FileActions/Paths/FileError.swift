@@ -51,15 +51,15 @@ package struct FileError: Error {
     /// Whether no descriptors were left; there may still be enough for one file when there are none for many.
     var hasNoDescriptors: Bool { errno == EMFILE || errno == ENFILE }
 
-    /// The outcome of the attempt: a full disk or a busy file may pass, an invalid path will not.
+    /// The outcome of the attempt: a full disk, a busy file or missing permissions may pass, an invalid path will not.
     ///
     /// A directory that was there shortly before and is now missing (`ENOENT`) is created again by the next attempt.
     var outcome: Outcome {
         if let result { return result }
         let message = "\(what): \(SystemError(errno: errno))"
         switch errno {
-        case ENOSPC, EDQUOT, EIO, EBUSY, ETXTBSY, EAGAIN, ESTALE, EMFILE, ENFILE, ENOMEM, EINTR, ENODEV, ENXIO,
-            ETIMEDOUT, EHOSTDOWN, ENOTCONN, ENOENT:
+        case EACCES, EPERM, EROFS, ENOSPC, EDQUOT, EIO, EBUSY, ETXTBSY, EAGAIN, ESTALE, EMFILE, ENFILE, ENOMEM, EINTR,
+            ENODEV, ENXIO, ETIMEDOUT, EHOSTDOWN, ENOTCONN, ENOENT:
             return Outcome(.retry, message, code: "file-error")
         default:
             return Outcome(.failed, message, code: "file-error")

@@ -37,7 +37,7 @@ struct StatusReport {
     let hasColor: Bool
     private let now = DiskProbe.now()
 
-    var lines: [String] { head + queue + watching + roots + held + slots + running + failures }
+    var lines: [String] { head + queue + watching + roots + held + waits + slots + running + failures }
 
     // MARK: Parts
 
@@ -106,6 +106,13 @@ struct StatusReport {
             let time = Reporter.seconds(file.elapsed(since: "since"))
             return "\(painted("held open", "33")): \(file.shownPath), for \(time)"
                 + (processes.isEmpty ? "" : ", by \(processes.joined(separator: ", "))")
+        }
+    }
+
+    private var waits: [String] {
+        status.objects("waits").map { job in
+            "\(painted("waiting", "33")): \(job.shown("rule")): \(job.shownPath), for "
+                + "\(Reporter.seconds(job.elapsed(since: "since"))): \(job.shown("message"))"
         }
     }
 

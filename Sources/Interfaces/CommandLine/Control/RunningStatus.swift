@@ -41,6 +41,7 @@ struct RunningStatus {
                 "events_per_second": .number(Self.rounded(engine.rates.events)),
                 "jobs_per_second": .number(Self.rounded(engine.rates.jobs)),
             ], "held": engine.heldObjects(at: .now, wall: DiskProbe.now()),
+            "waits": engine.waitObjects,
             "slots": engine.slotsObject(at: .now, wall: DiskProbe.now()),
             "running": engine.runningObjects, "failures": .array(failed.last),
         ]
@@ -149,6 +150,19 @@ extension EngineStatus {
                 }
                 let since = wall.advanced(by: since - now).milliseconds
                 return .members(["since": .string(since), "processes": .array(processes)], paths: ["path": path])
+            })
+    }
+
+    /// The jobs that wait for long, longest wait first, at most ten.
+    var waitObjects: JSONValue {
+        .array(
+            waits.sorted { ($0.since, $0.path) < ($1.since, $1.path) }.prefix(10).map { wait in
+                .members(
+                    [
+                        "rule": .string(wait.rule), "since": .string(wait.since.milliseconds),
+                        "until": .text(wait.until?.milliseconds), "reason": .string(wait.waiting.cause.rawValue),
+                        "message": .string(wait.waiting.message),
+                    ], paths: ["path": wait.path])
             })
     }
 

@@ -1,6 +1,7 @@
 import ActionAPI
 import Configuration
 import FileEvents
+import Glibc
 import Globbing
 import JSON
 import Pipeline
@@ -28,7 +29,8 @@ struct WaitReason {
         let isOfFile = event.kind != .deleted && !event.kind.isRaw
         return [
             window(rule, now), busy(rule, record), cooldown(rule, record, now),
-            isOfFile ? readiness(rule, event, now) : nil, isOfFile ? group(rule, event, ruleset) : nil,
+            isOfFile ? unreadable(rule, event, ruleset) : nil, isOfFile ? readiness(rule, event, now) : nil,
+            isOfFile ? group(rule, event, ruleset) : nil,
         ].compactMap(\.self)
     }
 
@@ -58,10 +60,32 @@ struct WaitReason {
         return WaitReason(cause: "cooldown", message: "it ran a short time ago ('cooldown')", until: end)
     }
 
+    /// Returns the wait for a condition that cannot be read.
+    private static func unreadable(_ rule: Rule, _ event: FileEvent, _ ruleset: Ruleset) -> WaitReason? {
+        let read = { (event: FileEvent) in ConditionInput.Content(of: event) }
+        let cause = Waiting.Cause.unreadable.rawValue
+        if case .unreadable(let reason) = rule.admits(event, reading: read) {
+            return WaitReason(cause: cause, message: "'where' cannot be evaluated: \(reason)")
+        }
+        if let index = ruleset.index(of: rule.name),
+            let reason = ruleset.unreadableStopper(of: event, to: index, reading: read)
+        {
+            return WaitReason(cause: cause, message: reason)
+        }
+        guard rule.sameContent == .ignore, event.snapshot.type == .file else { return nil }
+        let descriptor = DiskProbe.openForReading(event.path, below: event.root)
+        guard descriptor < 0 else {
+            close(descriptor)
+            return nil
+        }
+        let reason = SystemError(errno: -descriptor)
+        return WaitReason(cause: cause, message: "'same_content' cannot be evaluated: \(reason)")
+    }
+
     private static func readiness(_ rule: Rule, _ event: FileEvent, _ now: Timestamp) -> WaitReason? {
         guard let ready = rule.ready, case .present(let snapshot) = KernelFileSystem().stat(event.path),
             let found = ready.waiting(
-                event.path, snapshot, now: now, isThere: { KernelFileSystem().stat($0) != .absent })
+                event.path, snapshot, now: now, stat: { KernelFileSystem().stat($0) })
         else { return nil }
         let (waiting, end) = (found.waiting, found.pause.map { now.advanced(by: $0) })
         return WaitReason(cause: waiting.cause.rawValue, message: waiting.message, until: end)

@@ -63,6 +63,11 @@ struct Reporter: Sendable {
                 .warning,
                 "'\(Display.path(path))' has waited \(duration.components.seconds / 60) minutes for \(kinds) of its group",
                 help: "add the missing files, or remove them from 'require:'", fields: ["rule": rule])
+        case .longWait(let wait):
+            emit(
+                wait.waiting.cause == .unreadable ? .warning : .notice,
+                "the action for '\(Display.path(wait.path))' waits: \(Display.text(wait.waiting.message))",
+                fields: ["rule": wait.rule])
         case .closed(let rule, let opens):
             emit(.notice, "jobs wait for the rule's window, which opens at \(opens)", fields: ["rule": rule])
         case .waiting(let rule, let jobs):

@@ -42,6 +42,7 @@ extension Condition {
             case .determined(false, let found): return .fails("\(found), expected \(wanted)")
             case .needsContent: return .needsContent
             case .unknown(let reason): return .unknown(reason)
+            case .unreadable(let reason): return .unreadable(reason)
             }
         }
     }
@@ -63,6 +64,7 @@ extension Condition {
         case determined(Bool, String)
         case needsContent
         case unknown(String)
+        case unreadable(String)
 
         static let noMetadata = Finding.unknown("the metadata of the file is unknown")
     }
@@ -95,8 +97,8 @@ extension Condition {
             guard let size = input.snapshot?.size else { return .noMetadata }
             return .determined(wanted.hold(size), "size is \(SizeText.shown(size))")
         case .age(let wanted):
-            guard let modified = input.snapshot?.modified else { return .noMetadata }
-            let age = input.now.since(modified)
+            guard let snapshot = input.snapshot else { return .noMetadata }
+            let age = input.now.since(snapshot.modified(asOf: input.now))
             return .determined(wanted.hold(age), "age is \(DurationText.shown(age))")
         case .owner(let owners):
             guard let snapshot = input.snapshot else { return .noMetadata }
@@ -121,6 +123,7 @@ extension Condition {
         case .notAsked: return .needsContent
         case .type(let type): return determined(type)
         case .unknown(let reason): return .unknown(reason)
+        case .unreadable(let reason): return .unreadable(reason)
         }
     }
 
@@ -201,6 +204,8 @@ extension ConditionAnswer {
     /// The content is needed unless both answers are unknown regardless of it.
     fileprivate func joined(with other: ConditionAnswer) -> ConditionAnswer {
         if self == .needsContent || other == .needsContent { return .needsContent }
+        if case .unreadable = self { return self }
+        if case .unreadable = other { return other }
         if case .unknown = self { return self }
         return other
     }
@@ -234,7 +239,8 @@ extension Rule {
         var event = event
         let ages = condition.ages.flatMap { [$0, $0 + .nanoseconds(1)] }.sorted()
         guard !ages.isEmpty else { return nil }
-        let times = ages.map { event.snapshot.modified.advanced(by: $0) }.filter { $0 > event.time }
+        let modified = event.snapshot.modified(asOf: event.time)
+        let times = ages.map { modified.advanced(by: $0) }.filter { $0 > event.time }
         return ([event.time] + times).first { time in
             event.time = time
             return [.holds, .needsContent].contains(admits(event))

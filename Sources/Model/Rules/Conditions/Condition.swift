@@ -91,6 +91,8 @@ package struct ConditionInput: Sendable, Hashable {
         case type(String)
         /// The type cannot be determined, for this reason.
         case unknown(String)
+        /// The file cannot be read at present, for this reason.
+        case unreadable(String)
     }
 
     package var path: PathBytes
@@ -132,4 +134,6 @@ package enum ConditionAnswer: Sendable, Hashable {
     case needsContent
     /// It cannot be determined, for this reason.
     case unknown(String)
+    /// It depends on the content, which cannot be read at present, for this reason.
+    case unreadable(String)
 }

@@ -5,6 +5,8 @@ package struct Waiting: Sendable, Hashable {
         case window
         /// The file does not have the age that `where` requires.
         case condition = "where"
+        /// The file, or a condition on its content, cannot be read.
+        case unreadable
         /// The file is too young, or too small.
         case age = "min-age"
         case size = "min-size"
@@ -16,9 +18,11 @@ package struct Waiting: Sendable, Hashable {
         case group
         /// A rule with a higher priority is due for the file.
         case precedence = "priority"
+        /// It ran for the file a short time ago.
+        case cooldown
 
         /// Whether it ends after a short time by itself, so that a run that exits when idle waits for it.
-        package var passesSoon: Bool { self == .age || self == .precedence }
+        package var passesSoon: Bool { self == .age || self == .precedence || self == .cooldown }
     }
 
     package var cause: Cause

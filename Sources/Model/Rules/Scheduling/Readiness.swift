@@ -57,22 +57,29 @@ package struct Readiness: Sendable, Hashable {
     ///   - path: The file.
     ///   - snapshot: Its current metadata.
     ///   - now: The current time.
-    ///   - isThere: Checks whether another file exists.
+    ///   - stat: Reads the metadata of another file.
     /// - Returns: The reason to wait, and the time until it ends if that is known.
     package func waiting(
-        _ path: PathBytes, _ snapshot: Snapshot, now: Timestamp, isThere: (PathBytes) -> Bool
+        _ path: PathBytes, _ snapshot: Snapshot, now: Timestamp, stat: (PathBytes) -> DiskProbe.StatResult
     ) -> (waiting: Waiting, pause: Duration?)? {
         if let minimumSize, snapshot.type == .file, snapshot.size < minimumSize {
             let message = "it has \(snapshot.size) bytes, fewer than the minimum of \(minimumSize)"
             return (Waiting(.size, message), nil)
         }
-        if let marker = marker(of: path), !isThere(marker) {
-            return (Waiting(.doneFile, "it waits for '\(marker)'"), nil)
+        if let marker = marker(of: path) {
+            switch stat(marker) {
+            case .present: break
+            case .absent: return (Waiting(.doneFile, "it waits for '\(marker)'"), nil)
+            case .unreadable(let errno):
+                let message = "its marker '\(marker)' can't be checked: \(SystemError(errno: errno))"
+                return (Waiting(.unreadable, message), nil)
+            }
         }
         if let minimumAge {
-            let age = now.since(snapshot.modified)
+            let modified = snapshot.modified(asOf: now)
+            let age = now.since(modified)
             if age < minimumAge {
-                let time = snapshot.modified.advanced(by: minimumAge)
+                let time = modified.advanced(by: minimumAge)
                 return (Waiting(.age, "it reaches the minimum age at \(time)"), minimumAge - age)
             }
         }

@@ -120,6 +120,7 @@ final class EngineRun: Sendable {
             case .recovered(let rule): state.notices.append("\(rule) recovered")
             case .incomplete(let rule, let path, let missing, _):
                 state.notices.append("\(rule) lacks \(missing) for \(path)")
+            case .longWait(let wait): state.notices.append("\(wait.rule) waits: \(wait.waiting.cause.rawValue)")
             case .closed(let rule, let opens): state.notices.append("\(rule) opens at \(opens)")
             case .waiting(let rule, let jobs): state.waiting[rule] = jobs
             case .superseded(let rule, _, let path): state.notices.append("\(rule) superseded \(path)")
