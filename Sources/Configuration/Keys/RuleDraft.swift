@@ -43,7 +43,9 @@ struct RuleDraft {
     mutating func completeFilter(_ patterns: [PathPattern]) {
         rule.filter = PathFilter(
             globs: patterns.map(\.glob), exclude: GlobSet(exclude + [rule.ready?.markers].compactMap(\.self)),
-            ignores: ignoresDefaults ? DefaultIgnores.globs : GlobSet([]), outputs: GlobSet(outputs),
+            ignores: !ignoresDefaults
+                ? GlobSet([]) : rule.tail == nil ? DefaultIgnores.globs : DefaultIgnores.followingGlobs,
+            outputs: GlobSet(outputs),
             depth: rule.filter.depth, isTree: rule.settle.isTree)
     }
 

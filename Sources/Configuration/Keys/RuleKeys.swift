@@ -137,6 +137,12 @@ extension RuleDecoder {
             .switched(
                 [
                     Key(
+                        "lines", "Whether to deliver whole lines; with false, the text as it is written.", .boolean,
+                        into: \.hasLines),
+                    Key(
+                        "max_wait", "How long an unfinished line may wait for its end.", .duration(allowsZero: true),
+                        into: \.maximumWait),
+                    Key(
                         "max_bytes", "The maximum number of bytes per event; the rest follows in the next one.",
                         .size(1_000...16_000_000, shown: "from 1 KB to 16 MB"), into: \.maximumBytes)
                 ], over: Rule.Tail()), into: \.rule.tail),

@@ -58,7 +58,17 @@ package enum DefaultIgnores {
         ("**/{@eaDir,#recycle,#snapshot}", "system directories of Synology"),
     ]
 
+    /// The further globs of rules with `tail`.
+    package static let followingEntries: [(pattern: String, reason: String)] = [
+        ("**/*.{gz,bz2,xz,zst,lz4,lzma,lzo,Z,zip,7z}", "a compressed file has no text, such as a rotated log")
+    ]
+
     /// The globs of the entries, which match leading dots.
-    package static let globs = GlobSet(
-        entries.compactMap { try? Glob($0.pattern, options: Glob.Options(matchesHidden: true)) })
+    package static let globs = globs(of: entries)
+    /// The globs of rules with `tail`.
+    package static let followingGlobs = globs(of: entries + followingEntries)
+
+    private static func globs(of entries: [(pattern: String, reason: String)]) -> GlobSet {
+        GlobSet(entries.compactMap { try? Glob($0.pattern, options: Glob.Options(matchesHidden: true)) })
+    }
 }

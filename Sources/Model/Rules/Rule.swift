@@ -16,10 +16,14 @@ package struct Rule: Sendable {
 
     /// The settings for following a growing file.
     package struct Tail: Sendable, Hashable {
+        /// Whether an event has whole lines.
+        package var hasLines = true
+        /// The time after which a line without an end is delivered.
+        package var maximumWait = Duration.seconds(60)
         /// The maximum number of bytes in one event; the rest follows.
-        package var maximumBytes: Int
+        package var maximumBytes = 65_536
 
-        package init(maximumBytes: Int = 65_536) { self.maximumBytes = maximumBytes }
+        package init() {}
     }
 
     /// The settings for handling several events in one run of the action.

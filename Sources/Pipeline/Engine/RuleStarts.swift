@@ -29,7 +29,7 @@ struct RuleStarts {
         for (index, (rule, stored)) in zip(ruleset.rules, stored).enumerated() {
             let scan = rule.initialScan(
                 stored.start, isOnce: options.isOnce, isRunning: running.contains(stored.id), last: last)
-            views.append(View(rule, id: stored.id, initialScan: scan))
+            views.append(View(rule, id: stored.id, initialScan: scan, isOnce: options.isOnce))
             rules.append(RuleState(id: stored.id, rule: rule))
             if case .reselected = stored.start { reselected.append(index) }
         }
@@ -38,14 +38,19 @@ struct RuleStarts {
 
 extension View {
     /// Creates the view of a rule.
-    init(_ rule: Rule, id: RuleID, initialScan: InitialScanPolicy) {
+    init(_ rule: Rule, id: RuleID, initialScan: InitialScanPolicy, isOnce: Bool) {
         self.init(
             id: id, filter: rule.filter, types: rule.types, mask: rule.events, settle: rule.settle,
             initialScan: initialScan)
         storesDuePaths = !rule.catchUp || rule.needsWriter
         isPolled = rule.backend == .poll
         mayChangeInput = rule.ownWrites == .ignore && (rule.actions + rule.onFailure).contains(where: \.isProgram)
-        (tailBytes, whileBusy) = (rule.tail?.maximumBytes, rule.whileBusy)
+        whileBusy = rule.whileBusy
+        tail = rule.tail.map { tail in
+            // A run that handles the existing files and exits waits for no further text.
+            let lineWait = isOnce ? .zero : tail.maximumWait
+            return Tail(maximumBytes: tail.maximumBytes, lineWait: tail.hasLines ? lineWait : nil)
+        }
     }
 }
 

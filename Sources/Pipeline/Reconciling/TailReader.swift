@@ -1,6 +1,42 @@
 import FileEvents
 import System
 
+/// The unfinished line at the end of a followed file.
+struct UnfinishedLine {
+    /// The event that delivers it if the file changes otherwise than by more text.
+    let event: FileEvent
+    /// The time at which it is delivered without an end.
+    let deadline: ContinuousClock.Instant
+
+    var text: TailText { event.tail ?? TailText(offset: 0, bytes: []) }
+
+    init(_ event: FileEvent, _ line: TailText, until deadline: ContinuousClock.Instant) {
+        var event = event
+        event.tail = line
+        event.snapshot.delivered = line.offset + UInt64(line.bytes.count)
+        (self.event, self.deadline) = (event, deadline)
+    }
+}
+
+extension TailText {
+    /// Removes and returns the text after the last line.
+    ///
+    /// Nothing is removed of a line that is longer than the limit.
+    mutating func removeUnfinishedLine(limit: Int) -> TailText {
+        let end = bytes.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+        // A character may have been left at the limit.
+        let isLimit = end == 0 && (bytes.count >= limit || remaining > 0 && bytes.count > limit - 4)
+        let start = isLimit ? bytes.count : end
+        var line = self
+        line.bytes.removeFirst(start)
+        line.offset += UInt64(start)
+        if start > 0 { line.isReset = false }
+        bytes.removeLast(line.bytes.count)
+        remaining += UInt64(line.bytes.count)
+        return line
+    }
+}
+
 /// Reads the text that was added to a followed file.
 enum TailReader {
     /// Returns the text from the offset on, in whole characters.

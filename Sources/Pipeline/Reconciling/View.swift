@@ -71,11 +71,22 @@ package struct View: Sendable {
     package var isPolled = false
     /// Whether a program works on the file and may change it as a normal effect.
     package var mayChangeInput = false
-    /// The maximum number of bytes in one event of a view that follows the growth of files; nil for all others.
-    package var tailBytes: Int?
+    /// The text in one event of a view that follows the growth of files; nil for all others.
+    package var tail: Tail?
     package var whileBusy = WhileBusy.coalesce
     /// Whether its owner receives all due events at once, by ``ViewReconciler/takeDue(at:)``, and none is leased.
     package var receivesAtOnce = false
+
+    /// The limits of the text in one event.
+    package struct Tail: Sendable {
+        package var maximumBytes: Int
+        /// The time for which an unfinished line at the end waits; nil if the text is not divided into lines.
+        package var lineWait: Duration?
+
+        package init(maximumBytes: Int, lineWait: Duration?) {
+            (self.maximumBytes, self.lineWait) = (maximumBytes, lineWait)
+        }
+    }
 
     package init(
         id: RuleID, filter: PathFilter, types: Set<FileType>, mask: EventMask, settle: SettlePolicy,
@@ -89,7 +100,7 @@ package struct View: Sendable {
     var readsExtended: Bool { !mask.isDisjoint(with: [.attributes, .xattr]) }
 
     /// Whether an event with content is frozen as soon as it has settled.
-    package var freezes: Bool { tailBytes != nil || whileBusy == .queue }
+    package var freezes: Bool { tail != nil || whileBusy == .queue }
 
     /// Whether the first listing reports existing files.
     var reportsExisting: Bool {

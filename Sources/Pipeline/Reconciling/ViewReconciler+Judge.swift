@@ -71,7 +71,7 @@ extension ViewReconciler {
             if let other = movedTo(handled, from: path) { return .wait(.path(other)) }
             if let move = move(to: path, now, isReplacing: true) { return move }
         }
-        let isContent = isUncertain && view.tailBytes == nil || difference.isReplaced || !event.changed.isEmpty
+        let isContent = isUncertain && view.tail == nil || difference.isReplaced || !event.changed.isEmpty
         if !isContent || mask.isDisjoint(with: .content) && !difference.attributes.isEmpty {
             event.kind = .attributes
             event.changed = difference.attributes
@@ -154,8 +154,9 @@ extension ViewReconciler {
         guard view.mask.contains(.moved), now.identity.birth != 0 else { return nil }
         let identity = shared.files.recordedIdentity(of: now, at: path)
         var paths = shared.ledger.paths(of: view.id, handling: identity).filter { $0 != path }
-        if view.tailBytes != nil {
-            if let unfinished = paths.first(where: hasUnfinishedText) { return .wait(.path(unfinished)) }
+        if view.tail != nil {
+            let isUnfinished = { (path: PathBytes) in hasUnfinishedText(path) || unfinishedLines[path] != nil }
+            if let unfinished = paths.first(where: isUnfinished) { return .wait(.path(unfinished)) }
             // Its text continues after the last position read.
             paths.sort { row($0).handled?.delivered ?? 0 > row($1).handled?.delivered ?? 0 }
         }
@@ -210,26 +211,67 @@ extension ViewReconciler {
     // MARK: Text
 
     /// Whether text of a followed file was read and its action is not finished.
-    func hasUnfinishedText(_ path: PathBytes) -> Bool { view.tailBytes != nil && frozen.count(of: path) > 0 }
+    func hasUnfinishedText(_ path: PathBytes) -> Bool { view.tail != nil && frozen.count(of: path) > 0 }
 
     /// Reads the text added to a followed file, and records how far it was read.
-    mutating func addText(_ event: inout FileEvent, limit: Int) {
-        guard let location = try? shared.files.paths.location(of: event.path) else { return }
-        let handled = row(event.path).handled
+    ///
+    /// - Returns: False if the only text is an unfinished line, for whose end the path waits now.
+    mutating func addText(_ event: inout FileEvent, _ tail: View.Tail) -> Bool {
+        let path = event.path
+        guard let location = try? shared.files.paths.location(of: path) else { return true }
+        let handled = row(path).handled
         let isOther = handled?.identity != event.snapshot.identity
-        let carried = takeCarried(event.path, event.snapshot.identity)
+        let carried = takeCarried(path, event.snapshot.identity)
         let read = max(carried ?? 0, isOther ? 0 : handled?.delivered ?? 0)
-        let isReset = handled != nil && (carried == nil && event.isReplaced || event.snapshot.size < read)
-        let text = TailReader.read(
-            location, in: shared.host.fileSystem, event.snapshot, from: isReset ? 0 : read, limit: limit,
-            isReset: isReset)
+        let isShorter = carried == nil && event.isReplaced || event.snapshot.size < read
+        let offset = handled != nil && isShorter ? 0 : read
+        var text = TailReader.read(
+            location, in: shared.host.fileSystem, event.snapshot, from: offset, limit: tail.maximumBytes,
+            // Text at the start of a file does not continue any other.
+            isReset: handled != nil && offset == 0)
+        let known = unfinishedLines.removeValue(forKey: path)
         event.tail = text
-        event.snapshot.delivered = text.offset + UInt64(text.bytes.count)
+        // The end of a line in a file with a new name was written before.
+        if let wait = tail.lineWait, carried == nil {
+            let line = text.removeUnfinishedLine(limit: tail.maximumBytes)
+            let now = shared.host.clock.now()
+            let deadline = known.flatMap { $0.text.offset == line.offset ? $0.deadline : nil } ?? now + wait
+            if !line.bytes.isEmpty, deadline > now || !text.bytes.isEmpty {
+                var rest = event
+                if !text.bytes.isEmpty {
+                    (rest.kind, rest.changed, rest.isReplaced) = (.modified, ["extended"], false)
+                    rest.before = event.snapshot
+                }
+                unfinishedLines[path] = UnfinishedLine(rest, line, until: deadline)
+                event.tail = text
+            }
+            if text.bytes.isEmpty, deadline > now, !line.bytes.isEmpty {
+                due.wait(path, for: .gate(Reconciler.Gate("line", path)), until: deadline)
+                return false
+            }
+        }
+        event.snapshot.delivered = event.tail.map { $0.offset + UInt64($0.bytes.count) }
+        return true
+    }
+
+    /// Freezes the text of an unfinished line whose file was removed, replaced or truncated.
+    mutating func endLine(_ path: PathBytes, _ now: Snapshot?) {
+        guard let line = unfinishedLines[path] else { return }
+        let event = line.event
+        if let now, now.identity == event.snapshot.identity, now.size >= event.snapshot.delivered ?? 0 { return }
+        unfinishedLines[path] = nil
+        due.announce(path, nil)
+        set(path, LedgerRow(event.snapshot))
+        frozen.add(event.paths)
+        shared.frozen.append((index, event, false))
     }
 
     /// Returns how much of the file was read under another path, which it may have left and returned to.
     private mutating func takeCarried(_ path: PathBytes, _ file: FileIdentity) -> UInt64? {
         guard file.birth != 0 else { return nil }
+        for (other, line) in unfinishedLines where other != path && line.event.snapshot.identity == file {
+            unfinishedLines[other] = nil
+        }
         if let carried = carried.removeValue(forKey: file) { return carried.delivered }
         for other in shared.ledger.paths(of: view.id, handling: file)
         where other != path && present(other)?.identity != file {

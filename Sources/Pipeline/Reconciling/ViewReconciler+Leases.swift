@@ -241,14 +241,14 @@ extension ViewReconciler {
 
     /// Whether an event is frozen and not leased.
     func freezes(_ event: FileEvent) -> Bool {
-        guard view.tailBytes != nil else { return view.whileBusy == .queue }
+        guard view.tail != nil else { return view.whileBusy == .queue }
         return event.snapshot.type == .file && (event.kind == .created || event.kind == .modified)
     }
 
     /// Sets the ledger to the state that an event shows, and adds the event to ``SharedState/frozen``.
     private mutating func freeze(_ event: FileEvent) {
         var event = event
-        if let limit = view.tailBytes { addText(&event, limit: limit) }
+        if let tail = view.tail, !addText(&event, tail) { return }
         let isUncertain = event.paths.contains { row($0).trust == .uncertain }
         setHandled(event)
         if !event.isWithoutText {
@@ -377,7 +377,5 @@ extension ViewReconciler {
 
 extension FileEvent {
     /// Whether a followed file has no more text than was read.
-    fileprivate var isWithoutText: Bool {
-        kind == .modified && !isReplaced && tail.map { $0.bytes.isEmpty && !$0.isReset } ?? false
-    }
+    fileprivate var isWithoutText: Bool { tail?.bytes.isEmpty ?? false }
 }

@@ -23,6 +23,8 @@ package struct ViewReconciler {
     /// The read positions of followed files that have left their paths and are not yet in the ledger under another
     /// one.
     var carried: [FileIdentity: Snapshot] = [:]
+    /// The unfinished lines at the ends of followed files, which wait for their ends.
+    var unfinishedLines: [PathBytes: UnfinishedLine] = [:]
 
     init(_ view: View, _ index: Int, policy: Int, _ shared: SharedState) {
         (self.view, self.index, self.policy, self.shared) = (view, index, policy, shared)
@@ -63,7 +65,7 @@ package struct ViewReconciler {
     }
 
     mutating func set(_ path: PathBytes, _ row: LedgerRow) {
-        if view.tailBytes != nil { carryOver(self.row(path).handled, row.handled) }
+        if view.tail != nil { carryOver(self.row(path).handled, row.handled) }
         shared.ledger.set(row.isEmpty ? LedgerRow() : row, of: view.id, at: path)
     }
 
@@ -133,6 +135,7 @@ package struct ViewReconciler {
     /// - Returns: The files whose other names may differ from the disk.
     mutating func settle(_ path: PathBytes, _ snapshot: Snapshot?, _ hints: DirtyPaths.Hints) -> [FileIdentity] {
         let now = snapshot.flatMap { present(path, as: $0) }
+        if !unfinishedLines.isEmpty { endLine(path, now) }
         // The next poll misses a file that is removed before it; a file that no hint has named may also be polled.
         let isUnnamed =
             hints.signs.contains(.vanished) && (hints.signs.contains(.listed) || !hints.signs.contains(.appeared))
@@ -250,7 +253,7 @@ package struct ViewReconciler {
         case .unreported(let seen):
             markHandled(path, as: .some(seen))
             if let before, let seen, trust == .refused || !before.hasSameContent(as: seen) { markRefused(path) }
-            if view.tailBytes != nil, let seen { keepText(path, of: seen, before) }
+            if view.tail != nil, let seen { keepText(path, of: seen, before) }
         case .nothing(let seen?): refresh(path, seen)
         default: break
         }
@@ -265,7 +268,7 @@ package struct ViewReconciler {
         let old = row ?? self.row(path)
         let isTree = view.settle.isTree
         var now = if let known, !isTree || known?.digest != nil { known } else { inspect(path) }
-        if view.tailBytes != nil, let size = now?.size { now?.delivered = size }
+        if view.tail != nil, let size = now?.size { now?.delivered = size }
         var isSuppressed = false
         if let now {
             // Without other events, the last state decides.

@@ -44,7 +44,8 @@ final class LedgerProgram {
                 settle: rule.settle, initialScan: simulated.catchUp ? .compare(since: nil) : .replace(since: nil))
             (view.storesDuePaths, view.isPolled) = (!simulated.catchUp, simulated.isPolled)
             view.mayChangeInput = simulated.steps.contains(.edit)
-            (view.tailBytes, view.whileBusy) = (rule.tail?.maximumBytes, rule.whileBusy)
+            view.whileBusy = rule.whileBusy
+            view.tail = rule.tail.map { Reconciling.View.Tail(maximumBytes: $0.maximumBytes, lineWait: nil) }
             return view
         }
         host = world.host

@@ -85,6 +85,7 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
         rule.cooldown = cooldown
         rule.isLast = stops
         rule.tail = follows ? Rule.Tail() : nil
+        rule.tail?.hasLines = false
         rule.onFailure = onFailure.map { $0.action(location) }
         rule.batch = batch.map { Rule.Batch(files: $0, wait: .milliseconds(50)) }
         if !group.isEmpty, let key = try? Template("${stem}", environment: { _ in nil }) {

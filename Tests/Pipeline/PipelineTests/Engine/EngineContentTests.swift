@@ -167,7 +167,8 @@ struct EngineContentTests {
             let policy = RetryPolicy(attempts: 9, delay: .milliseconds(5), maximumDelay: .milliseconds(5))
             let rule = Rule.sample("r", [tree.path("in/*")], settle: .zero, retry: policy)
                 .with {
-                    $0.tail = Rule.Tail(maximumBytes: 100)
+                    $0.tail = Rule.Tail()
+                    $0.tail?.maximumBytes = 100
                     $0.settle.writers = .ignore
                 }
             let text = Locked<[UInt8]>([])
