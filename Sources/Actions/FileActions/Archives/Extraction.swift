@@ -87,6 +87,8 @@ final class Extraction {
 
     private func problem(of reader: OpaquePointer) -> FileError {
         if let excess { return Self.tooLarge(excess) }
+        let error = cla_reader_errno(reader)
+        if error != 0 { return FileError(error, "cannot read '\(source.path)'") }
         let text = String(cString: cla_reader_error(reader))
         // archive_read_has_encrypted_entries(3) reads out of bounds if no format was recognized.
         let lower = text.lowercased()

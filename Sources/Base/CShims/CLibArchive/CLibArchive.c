@@ -203,6 +203,7 @@ struct cla_reader {
     int fd;
     cla_progress progress;
     void *context;
+    int error;
     char block[64 << 10];
 };
 
@@ -213,6 +214,7 @@ static la_ssize_t read_block(struct archive *archive, void *data, const void **b
     do count = read(reader->fd, reader->block, sizeof reader->block);
     while (count < 0 && errno == EINTR);
     *block = reader->block;
+    if (count < 0) reader->error = errno;
     return count < 0 ? ARCHIVE_FATAL : count;
 }
 
@@ -305,7 +307,7 @@ const char *cla_reader_error(struct cla_reader *reader) {
     return text ? text : "it can't be read";
 }
 
-int cla_reader_errno(struct cla_reader *reader) { return calls.archive_errno(reader->archive); }
+int cla_reader_errno(struct cla_reader *reader) { return reader->error; }
 
 void cla_reader_free(struct cla_reader *reader) {
     locale_t former = enter();

@@ -40,7 +40,7 @@ struct cla_writer *cla_writer_open(int fd, enum cla_format format, enum cla_filt
 int cla_writer_add(struct cla_writer *writer, const struct cla_entry *entry);
 int cla_writer_data(struct cla_writer *writer, const void *bytes, size_t count);
 int cla_writer_finish(struct cla_writer *writer);
-/// The last error, and its errno or 0.
+/// The last error.
 const char *cla_writer_error(struct cla_writer *writer);
 int cla_writer_errno(struct cla_writer *writer);
 void cla_writer_free(struct cla_writer *writer);
@@ -59,8 +59,9 @@ int cla_reader_next(struct cla_reader *reader, struct cla_entry *out);
 int cla_reader_data(struct cla_reader *reader, const void **bytes, size_t *count, int64_t *offset);
 /// Returns the number of bytes unpacked so far, including headers.
 int64_t cla_reader_unpacked(struct cla_reader *reader);
-/// The last error, and its errno or 0.
+/// The last error.
 const char *cla_reader_error(struct cla_reader *reader);
+/// Returns the errno of the read(2) that failed; 0 if none has.
 int cla_reader_errno(struct cla_reader *reader);
 void cla_reader_free(struct cla_reader *reader);
 
