@@ -165,6 +165,18 @@ def work(job):
             response = result(word)
             self.assertEqual((response["outcome"], response["code"]), (outcome, code), response)
 
+    def test_missing_permissions_are_temporary(self):
+        self.install("""
+import os
+@alight_plugin.handler
+def work(job):
+    os.chmod(job.event.path, 0)
+    if os.geteuid() == 0: os.seteuid(65534)
+    open(job.event.path)
+""")
+        response = self.result()
+        self.assertEqual((response["outcome"], response["code"]), ("retry", "eacces"), response)
+
     def test_a_vanished_file_is_skipped(self):
         for how in ("job.event.open()", "open(job.event.path)"):
             shutil.rmtree(self.path(b"plugins"), ignore_errors=True)

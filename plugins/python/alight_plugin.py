@@ -160,8 +160,8 @@ def _is_denied_by_mode(error):
         return False
     path = os.fsencode(error.filename)
     if os.path.lexists(path):
-        return not os.access(path, os.R_OK, follow_symlinks=False)
-    return not os.access(os.path.dirname(path) or b".", os.W_OK | os.X_OK)
+        return not os.access(path, os.R_OK, effective_ids=True)
+    return not os.access(os.path.dirname(path) or b".", os.W_OK | os.X_OK, effective_ids=True)
 
 
 # Names
