@@ -121,7 +121,10 @@ package struct PlaceholderValues: Sendable {
         case .id: return Array(event.snapshot.identity.description.utf8)
         case .job: return Array(job.utf8)
         case .attempt: return Array(String(attempt).utf8)
-        case .mtime(let format): return Self.text(of: event.snapshot.modified(asOf: event.time), format: format)
+        case .mtime(let format):
+            // A date puts the file in order; without a format, the time describes it.
+            let time = format == nil ? event.snapshot.modified : event.snapshot.modified(asOf: event.time)
+            return Self.text(of: time, format: format)
         case .now(let format): return Self.text(of: now, format: format)
         case .stepOutput(let step, let output):
             guard step < stepOutputs.count, output < stepOutputs[step].count else { return [] }
