@@ -144,7 +144,7 @@ extension RuleDecoder {
                         into: \.maximumWait),
                     Key(
                         "max_bytes", "The maximum number of bytes per event; the rest follows in the next one.",
-                        .size(1_000...16_000_000, shown: "from 1 KB to 16 MB"), into: \.maximumBytes)
+                        .size(1_000...16_000_000, shown: "from 1 KB to 16 MB"), into: \.maximumBytes),
                 ], over: Rule.Tail()), into: \.rule.tail),
         Key(
             "batch", "Run the action once for many files.",

@@ -91,7 +91,8 @@ extension ViewReconciler {
         // The copy in the upper layer of overlayfs has a change time of its own.
         if !signs.isDisjoint(with: [.listed, .polled]), handled.identity == now.identity { return .unwatched }
         // A file with another name, at present or in between, may have been written through that name.
-        let isOnlyAttributes = signs.isSuperset(of: .attributes) && signs.isDisjoint(with: [.listed, .polled, .appeared])
+        let isOnlyAttributes =
+            signs.isSuperset(of: .attributes) && signs.isDisjoint(with: [.listed, .polled, .appeared])
         return isOnlyAttributes && now.links == 1 ? .excluded : .possible
     }
 

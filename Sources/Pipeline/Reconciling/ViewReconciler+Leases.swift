@@ -196,7 +196,8 @@ extension ViewReconciler {
         if event.from != nil { offer.left = now }
         for path in paths { removeDue(path) }
         // What was written under the former name is reported after the move.
-        if event.from != nil, let now, event.before?.isSameState(as: now) == true, event.snapshot.changed != now.changed {
+        if event.from != nil, let now, event.before?.isSameState(as: now) == true, event.snapshot.changed != now.changed
+        {
             markDirty(event.path, .written, event.origin)
         }
         offers.insert(offer)

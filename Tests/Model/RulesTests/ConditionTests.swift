@@ -229,7 +229,9 @@ struct ConditionTests {
         #expect(Condition.any([open, yes]).answer(input) == .holds)
         #expect(Condition.not(open).answer(input) == .unknown("why"))
         let unreadable = Self.input(content: .unreadable("why"))
-        for condition in [open, .all([open, yes]), .all([yes, open]), .any([no, open]), .any([open, no]), .not(open)] {
+        for condition in [
+            open, .all([open, yes]), .all([yes, open]), .any([no, open]), .any([open, no]), .not(open),
+        ] {
             #expect(condition.answer(unreadable) == .unreadable("why"))
         }
         #expect(Condition.all([open, no]).answer(unreadable) == .fails("size is 300 B, expected < 1"))

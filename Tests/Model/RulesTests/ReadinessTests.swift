@@ -53,7 +53,9 @@ struct ReadinessTests {
         #expect(ready.marker(of: "/in/a.txt") == path)
         #expect(ready.mayBeMarker(path))
         let now = Timestamp(seconds: 0, nanoseconds: 0)
-        #expect(ready.waiting("/in/a.txt", Self.snapshot(), now: now) { $0 == path ? .present(Self.snapshot()) : .absent } == nil)
+        #expect(
+            ready.waiting("/in/a.txt", Self.snapshot(), now: now) { $0 == path ? .present(Self.snapshot()) : .absent }
+                == nil)
         let found = ready.waiting("/in/a.txt", Self.snapshot(), now: now) { _ in .absent }
         #expect(found?.waiting == Waiting(.doneFile, "it waits for '\(path)'"))
         let unseen = ready.waiting("/in/a.txt", Self.snapshot(), now: now) { _ in .unreadable(errno: 13) }

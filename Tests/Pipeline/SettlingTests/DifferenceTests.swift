@@ -32,7 +32,8 @@ struct DifferenceTests {
         #expect(touched.attributes == ["mtime"])
     }
 
-    @Test func `S02 a new change time alone is a change of the content after a write, or if the file was not watched`() {
+    @Test func `S02 a new change time alone is a change of the content after a write, or if the file was not watched`()
+    {
         for (writing, content): (Difference.Writing, [String]) in [
             (.excluded, []), (.possible, []), (.unwatched, ["overwritten"]), (.certain, ["overwritten"]),
         ] {

@@ -192,7 +192,8 @@ struct AppliedFiles {
     private mutating func addIfAdmitted(_ path: PathBytes, _ snapshot: Snapshot) {
         guard let condition = rule.condition, let root = rule.root(matching: path) else { return add(path) }
         switch condition.answerNow(path, root: root, snapshot: snapshot) {
-        case .fails(let reason), .unknown(let reason), .unreadable(let reason): if seen.insert(path).inserted { left.append((path, reason)) }
+        case .fails(let reason), .unknown(let reason), .unreadable(let reason):
+            if seen.insert(path).inserted { left.append((path, reason)) }
         case .holds, .needsContent: add(path)
         }
     }

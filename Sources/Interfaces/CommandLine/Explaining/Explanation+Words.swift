@@ -78,7 +78,9 @@ extension Explanation {
         case .exclude: return (code, "\(pattern) in 'exclude' \(what)", nil)
         case .outputs: return (code, "\(pattern) in 'outputs' \(what), as written by the rule's own action", nil)
         case .ignores:
-            let entry = (DefaultIgnores.entries + DefaultIgnores.followingEntries).first { $0.pattern.utf8.elementsEqual(glob.pattern) }
+            let entry = (DefaultIgnores.entries + DefaultIgnores.followingEntries).first {
+                $0.pattern.utf8.elementsEqual(glob.pattern)
+            }
             let reason = entry.map { " (\($0.reason))" } ?? ""
             return (code, "the built-in ignore \(pattern) \(what)\(reason)", "set 'ignore_defaults: false'")
         }
