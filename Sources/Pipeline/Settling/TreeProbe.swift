@@ -117,13 +117,14 @@ package struct TreeFingerprint {
 
     mutating func add(_ path: PathBytes, _ entry: Snapshot) {
         let metadata = Self.words(entry)
-        content.0 &+= Self.mixed(path, metadata, seed: 0x9E37_79B9_7F4A_7C15)
-        content.1 &+= Self.mixed(path, metadata, seed: 0xD1B5_4A32_D192_ED03)
+        let first = Self.mixed(metadata, into: Self.hash(path, seed: 0x9E37_79B9_7F4A_7C15))
+        content.0 &+= first
+        content.1 &+= Self.mixed(metadata, into: Self.hash(path, seed: 0xD1B5_4A32_D192_ED03))
         guard entry.type != .directory else { return }
         let owner = UInt64(entry.uid) << 32 | UInt64(entry.gid)
-        attributes &+= Self.mixed(path, [UInt64(entry.mode), owner, UInt64(entry.links)], seed: 0xA076_1D64_78BD_642F)
+        attributes &+= Self.mixed([UInt64(entry.mode), owner, UInt64(entry.links)], into: first)
         let changed = [UInt64(bitPattern: entry.changed.seconds), UInt64(entry.changed.nanoseconds)]
-        changes &+= Self.mixed(path, changed, seed: 0xE703_7ED1_A0B4_28DB)
+        changes &+= Self.mixed(changed, into: first)
     }
 
     /// The checksums, of 16, 8 and 8 bytes.
@@ -161,10 +162,16 @@ package struct TreeFingerprint {
         ]
     }
 
-    /// Returns FNV-1a over the path, combined with the other values by the finaliser of SplitMix64.
-    private static func mixed(_ path: PathBytes, _ words: [UInt64], seed: UInt64) -> UInt64 {
+    /// Returns FNV-1a over the path.
+    private static func hash(_ path: PathBytes, seed: UInt64) -> UInt64 {
         var sum = seed
         for byte in path.bytes { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        return sum
+    }
+
+    /// Combines a checksum with other values by the finaliser of SplitMix64.
+    private static func mixed(_ words: [UInt64], into start: UInt64) -> UInt64 {
+        var sum = start
         for word in words {
             sum ^= word
             sum = (sum ^ (sum >> 30)) &* 0xBF58_476D_1CE4_E5B9
