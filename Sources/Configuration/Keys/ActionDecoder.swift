@@ -192,7 +192,29 @@ struct ActionDecoder: RulePart {
         }
         let program = program(first, number: number, key: entry.name)
         let arguments = elements.dropFirst().map { argument($0, number: number, key: entry.name) }
-        return ([program] + arguments).complete()
+        guard let command = ([program] + arguments).complete() else { return nil }
+        check(command, elements)
+        return command
+    }
+
+    /// Refuses text of files in code.
+    private func check(_ command: [Template], _ elements: [YAMLNode]) {
+        let code = CodeArguments(of: command).found
+        for (index, node) in elements.enumerated() {
+            if let text = node.text, let code = code[index] { checkCode(text, node, code) }
+        }
+    }
+
+    private func checkCode(_ text: String, _ node: YAMLNode, _ code: CodeArguments.Code) {
+        let tokens = PlaceholderScan(text).tokens.lazy.compactMap { token in
+            Placeholder(word: token.word).map { (token, $0) }
+        }
+        guard let (token, placeholder) = tokens.first(where: { $1.carriesFileText }) else { return }
+        let written = "${\(escaped(token.word, limit: 80))}"
+        problems.error(
+            "'\(written)' can't be used in code that \(quoted(code.program)) executes",
+            at: mark(node, offset: token.range.lowerBound, length: token.range.count),
+            help: code.help(for: placeholder, written: written))
     }
 
     private func argument(_ node: YAMLNode, number: Int, key: String) -> Template? {
