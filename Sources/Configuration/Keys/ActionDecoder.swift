@@ -193,15 +193,20 @@ struct ActionDecoder: RulePart {
         let program = program(first, number: number, key: entry.name)
         let arguments = elements.dropFirst().map { argument($0, number: number, key: entry.name) }
         guard let command = ([program] + arguments).complete() else { return nil }
-        check(command, elements)
+        check(command, elements, key: entry.name)
         return command
     }
 
-    /// Refuses text of files in code.
-    private func check(_ command: [Template], _ elements: [YAMLNode]) {
+    /// Refuses text of files in code, and warns about shell variables, which nothing expands.
+    private func check(_ command: [Template], _ elements: [YAMLNode], key: String) {
         let code = CodeArguments(of: command).found
         for (index, node) in elements.enumerated() {
-            if let text = node.text, let code = code[index] { checkCode(text, node, code) }
+            guard let text = node.text else { continue }
+            if let code = code[index] {
+                checkCode(text, node, code)
+            } else if index > 0, !["-c", "-e"].contains(elements[index - 1].text) {
+                warnOfVariable(in: text, node, key: key)
+            }
         }
     }
 

@@ -106,6 +106,7 @@ extension ActionDecoder {
         guard let schema, let node else { return [] }
         switch parameters {
         case .text(let template) where schema.role == ParameterSchema.destination:
+            checkExpansion(of: node.text ?? "", node)
             return [
                 Destination(
                     template: template, baseDirectory: directory, types: handler.outputTypes,

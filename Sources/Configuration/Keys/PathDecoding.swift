@@ -82,14 +82,10 @@ extension RulePart {
                 "the glob has \(text.utf8.count) bytes; the limit is \(Self.maximumPathLength)", at: mark(node),
                 help: "write several globs")
         }
+        guard checkExpansion(of: text, node) else { return nil }
         var pattern: [UInt8] = []
         var rest = text.utf8[...]
         if text.hasPrefix("~") {
-            guard text == "~" || text.hasPrefix("~/") else {
-                return reject(
-                    "\(quoted(text.prefix { $0 != "/" })) is not expanded", at: mark(node, offset: 0, length: 1),
-                    help: "write the full path; only '~/' is expanded, to your home directory")
-            }
             guard let home = home(for: node) else { return nil }
             pattern += Glob.escaped(home)
             rest = rest.dropFirst()
