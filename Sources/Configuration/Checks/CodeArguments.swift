@@ -118,7 +118,8 @@ extension CodeArguments.Code {
             return #"use 'shell', and send the path on standard input: "#
                 + #"printf '%s\0' "$ALIGHT_PATH" | ssh HOST 'xargs -0 COMMAND'"#
         case .other:
-            return "read the environment variable ALIGHT_PATH in the code, or write \"\(written)\" as an argument after it"
+            return
+                "read the environment variable ALIGHT_PATH in the code, or write \"\(written)\" as an argument after it"
         }
     }
 }

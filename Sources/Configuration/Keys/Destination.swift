@@ -86,6 +86,16 @@ struct Destination {
         }
     }
 
+    /// Returns the directory at the start of the template, for a file directly in this root.
+    func directory(below root: PathBytes) -> PathBytes? {
+        guard case .placeholder(let first)? = template.parts.first else {
+            return template.literalDirectory(in: baseDirectory)
+        }
+        guard first == .root || first == .directory else { return nil }
+        let literal = template.parts.dropFirst().first?.literal ?? []
+        return PathBytes(root.bytes + literal[..<(literal.lastIndex(of: .slash) ?? 0)]).normalized
+    }
+
     /// Returns the possible endings of the paths that the destination can expand to, in lower case.
     func endings(of rule: Rule) -> [[UInt8]] {
         switch template.parts.last {
