@@ -95,6 +95,10 @@ struct ActionDecoder: RulePart {
         switch decoder.catalog.find(name, from: directory) {
         case .success(let found): description = found
         case .failure(let problem):
+            if let origin = problem.origin {
+                problems.error(origin.message, in: origin.position, help: problem.help)
+                return nil
+            }
             let help =
                 problem.help
                 ?? Spelling.help(for: name, candidates: decoder.catalog.names(from: directory), noun: "handlers")
