@@ -67,7 +67,9 @@ package struct RuleLoader: Sendable {
         RuleNames.check(rules)
         LoopCheck(rules).run()
         RemovalCheck(rules).run()
-        loaded.diagnostics = diagnostics.flatMap { $0() }
+        // Several files may use the same plugin.
+        var seen: Set<Diagnostic> = []
+        loaded.diagnostics = diagnostics.flatMap { $0() }.filter { seen.insert($0).inserted }
         loaded.disabledRules = rules.filter { !$0.isEnabled }.map(\.rule)
         loaded.rulesInOrder = rules.map(\.rule)
         loaded.refusedRules = names.claimed.subtracting(loaded.rulesInOrder.map(\.name))

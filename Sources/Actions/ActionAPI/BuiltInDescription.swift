@@ -25,11 +25,11 @@ extension HandlerDescription {
 extension ParameterSchema {
     /// A string, which is not empty unless that is allowed.
     package static func string(
-        _ description: String, example: JSONValue? = nil, default value: JSONValue? = nil, mayBeEmpty: Bool = false,
+        _ description: String, example: JSONValue? = nil, default value: JSONValue? = nil, minLength: Int? = 1,
         pattern: String? = nil, role: String? = nil, isSecret: Bool = false
     ) -> ParameterSchema {
         ParameterSchema(
-            type: "string", default: value, examples: example.map { [$0] }, minLength: mayBeEmpty ? nil : 1,
+            type: "string", default: value, examples: example.map { [$0] }, minLength: minLength,
             pattern: pattern, description: description, writeOnly: isSecret ? true : nil, role: role)
     }
 

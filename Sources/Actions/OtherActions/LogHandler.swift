@@ -14,7 +14,7 @@ package struct LogHandler: Handler {
         "log",
         [
             "message": .string(
-                "The message; placeholders are expanded.", example: "${event} ${relative}", mayBeEmpty: true),
+                "The message; placeholders are expanded.", example: "${event} ${relative}", minLength: nil),
             "level": .choice(["debug", "info", "notice", "warning", "error"], "The log level.", default: "info"),
         ], events: nil, traits: [.sharesFile, .isBrief])
 

@@ -31,7 +31,7 @@ package struct NotifyHandler: Handler {
         [
             "title": .string("The title. Default: the name of the rule.", example: "New file"),
             "body": .string(
-                "The text. Default: the event and the path.", example: "${name}, ${size} bytes", mayBeEmpty: true),
+                "The text. Default: the event and the path.", example: "${name}, ${size} bytes", minLength: nil),
             "urgency": .choice(["low", "normal", "critical"], "The urgency.", default: "normal"),
             "icon": .string("The name of an icon, or the path of an image.", example: "document-new"),
         ], events: nil)

@@ -31,7 +31,8 @@ package struct WebhookHandler: Handler {
             "source": .string(
                 "The source of the CloudEvent. Default: alight://HOST/RULE.", example: "alight://example.org/inbox"),
             "secret": .string(
-                "The key to sign the request with HMAC-SHA256.", example: "${env:WEBHOOK_SECRET}", isSecret: true),
+                "The key to sign the request with HMAC-SHA256.", example: "${env:WEBHOOK_SECRET}",
+                minLength: leastHidden, isSecret: true),
             "signature": WebhookSignature.schema,
             "ca_file": .path(
                 "A file of trusted certificates (PEM) to use instead of the system's.",
@@ -42,6 +43,9 @@ package struct WebhookHandler: Handler {
         ], required: ["url"], events: nil, traits: .sharesFile)
 
     private static let mostRedirects = 5
+
+    /// The length in bytes from which secrets are replaced in messages; a shorter string would hide unrelated text.
+    private static let leastHidden = 4
 
     package func run(_ invocation: Invocation) -> Outcome {
         if let problem = HTTPCall.problem {
@@ -99,6 +103,9 @@ package struct WebhookHandler: Handler {
             headers.append(("Content-Type", Array(type.utf8)))
         }
         if let secret = parameters["secret"]?.bytes {
+            guard secret.count >= Self.leastHidden else {
+                throw WebhookProblem(message: "'secret' has fewer than \(Self.leastHidden) bytes")
+            }
             let signature = invocation.text("signature").flatMap(WebhookSignature.init(rawValue:)) ?? .standard
             headers += signature.headers(
                 body: body, id: invocation.job.id.description, seconds: DiskProbe.now().seconds, secret: secret)
@@ -186,7 +193,7 @@ package struct WebhookHandler: Handler {
             secrets.append(Array(path.utf8))
             secrets += path.split(whereSeparator: { "/?&=".contains($0) }).map { Array($0.utf8) }
         }
-        return secrets.filter { $0.count >= 4 }.sorted { $0.count > $1.count }
+        return secrets.filter { $0.count >= leastHidden }.sorted { $0.count > $1.count }
     }
 
     /// Returns up to 200 bytes of the response on one line, after a colon; empty for an empty response.

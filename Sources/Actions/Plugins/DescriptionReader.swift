@@ -18,7 +18,7 @@ enum DescriptionReader {
         if let value = members["parameters"], value != .null {
             parameters = try SchemaReader.read(value)
             guard parameters?.type == "object" || parameters?.type == nil else {
-                throw HandlerProblem(message: "'parameters.type' must be object", help: nil)
+                throw HandlerProblem(message: "'parameters.type' must be object", help: nil, key: "parameters.type")
             }
         }
         var description = PluginDescription(name: name, version: "", parameters: parameters)
@@ -30,7 +30,8 @@ enum DescriptionReader {
         description.modes = try words(fields, "modes", ["run", "serve"])
         if let modes = description.modes, !modes.contains("run") {
             throw HandlerProblem(
-                message: "it can't run once for each event: 'modes' has no 'run'", help: "add 'run' to 'modes'")
+                message: "it can't run once for each event: 'modes' has no 'run'", help: "add 'run' to 'modes'",
+                key: "modes")
         }
         description.batch = try fields.count("batch", atLeast: 1)
         description.concurrent = try fields.count("concurrent", atLeast: 1)
@@ -46,7 +47,7 @@ enum DescriptionReader {
             do throws(TextProblem) {
                 _ = try DurationText.parse(text)
             } catch {
-                throw HandlerProblem(message: "'timeout': \(error.message)", help: error.help)
+                throw HandlerProblem(message: "'timeout': \(error.message)", help: error.help, key: "timeout")
             }
         }
         return (description, notices(members))
@@ -57,7 +58,7 @@ enum DescriptionReader {
             throw HandlerProblem(message: "the description has no 'name'", help: "add 'name:'")
         }
         guard !name.isEmpty, !name.contains("/"), !name.hasPrefix(".") else {
-            throw HandlerProblem(message: "'\(name)' can't be the name of a plugin", help: nil)
+            throw HandlerProblem(message: "'\(name)' can't be the name of a plugin", help: nil, key: "name")
         }
         return name
     }
@@ -73,7 +74,8 @@ enum DescriptionReader {
         let list = versions.map(String.init).joined(separator: ", ")
         throw HandlerProblem(
             message: "it uses version \(list) of the protocol, and this release supports \(current)",
-            help: versions.allSatisfy { $0 > current } ? "update Alight, or use an older version of the plugin" : nil)
+            help: versions.allSatisfy { $0 > current } ? "update Alight, or use an older version of the plugin" : nil,
+            key: "protocol")
     }
 
     private static func words(
@@ -83,7 +85,7 @@ enum DescriptionReader {
         for word in words ?? [] where !known.contains(word) {
             throw HandlerProblem(
                 message: "'\(key)' has the unknown word '\(word)'",
-                help: help?(word) ?? Spelling.help(for: word, candidates: known, noun: key))
+                help: help?(word) ?? Spelling.help(for: word, candidates: known, noun: key), key: key)
         }
         return words
     }

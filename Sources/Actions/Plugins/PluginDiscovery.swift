@@ -1,6 +1,6 @@
 package import ActionAPI
 import Foundation
-package import JSON
+import JSON
 import PluginProtocol
 package import Programs
 package import Rules
@@ -14,7 +14,7 @@ package import System
 /// be run is checked each time.
 package final class PluginDiscovery: Sendable {
     /// A function that reads a `plugin.yaml`.
-    package typealias Parser = @Sendable (PathBytes) -> Result<JSONValue, HandlerProblem>
+    package typealias Parser = @Sendable (PathBytes) -> Result<PositionedValue, HandlerProblem>
 
     private let searchDirectories: [PathBytes]
     private let launcher: ProcessLauncher
@@ -101,9 +101,8 @@ package final class PluginDiscovery: Sendable {
 
     /// Returns the plugin at a location that `find` has returned, and describes it again if it has changed since.
     package func plugin(at location: PathBytes) -> Result<InstalledPlugin, HandlerProblem> {
-        Result { () throws(HandlerProblem) in try load(location) }.mapError { problem in
-            let message = "plugin '\(PathBytes(location.lastComponent))': \(problem.message)"
-            return HandlerProblem(message: message, help: problem.help)
+        Result { () throws(HandlerProblem) in try load(location) }.mapError {
+            $0.of("plugin '\(PathBytes(location.lastComponent))'")
         }
     }
 
@@ -201,12 +200,18 @@ package final class PluginDiscovery: Sendable {
             description.rawPaths = true
             return InstalledPlugin(description: description, location: location, executable: source)
         }
-        let value = try hasFile ? parse(source).get() : answer(of: source)
-        let (description, notices) = try DescriptionReader.read(value)
+        let file = try hasFile ? parse(source).get() : PositionedValue(answer(of: source))
+        let (description, notices): (PluginDescription, [String])
+        do throws(HandlerProblem) {
+            (description, notices) = try DescriptionReader.read(file.value)
+        } catch {
+            throw file.position(of: error.key ?? "").map(error.at) ?? error
+        }
         let words = description.run ?? [description.name]
         let command = hasFile ? command(words, in: location) : [source.bytes]
         guard let executable = command.first else {
-            throw HandlerProblem(message: "'run' is empty", help: "write 'run: ./\(description.name)'")
+            let problem = HandlerProblem(message: "'run' is empty", help: "write 'run: ./\(description.name)'")
+            throw file.position(of: "run").map(problem.at) ?? problem
         }
         return InstalledPlugin(
             description: description, location: location, executable: PathBytes(executable),

@@ -41,8 +41,8 @@ struct SchemaFields {
     ) throws(HandlerProblem) -> Value? {
         guard let value = members[key], value != .null || !nullable else { return nil }
         guard let field = read(value) else {
-            throw HandlerProblem(
-                message: "'\(location.isEmpty ? key : "\(location).\(key)")' must be \(noun)", help: nil)
+            let key = location.isEmpty ? key : "\(location).\(key)"
+            throw HandlerProblem(message: "'\(key)' must be \(noun)", help: nil, key: key)
         }
         return field
     }

@@ -14,22 +14,24 @@ enum SchemaReader {
     // Long because it visits each key of a schema once, in the order of their messages.
     static func read(_ value: JSONValue, at location: String = "parameters") throws(HandlerProblem) -> ParameterSchema {
         guard let members = value.object else {
-            throw HandlerProblem(message: "'\(location)' must be a mapping", help: nil)
+            throw HandlerProblem(message: "'\(location)' must be a mapping", help: nil, key: location)
         }
         for key in members.keys.sorted() where !ParameterSchema.keys.contains(key) {
             throw HandlerProblem(
                 message: "'\(location)' uses '\(key)', which Alight can't check",
-                help: Spelling.help(for: key, candidates: ParameterSchema.keys, noun: "keys", except: members.keys))
+                help: Spelling.help(for: key, candidates: ParameterSchema.keys, noun: "keys", except: members.keys),
+                key: "\(location).\(key)")
         }
         let fields = SchemaFields(members: members, location: location)
         if let type = try fields.text("type"), !types.contains(type) {
             let help = Spelling.help(for: type, candidates: types, noun: "types")
-            throw HandlerProblem(message: "'\(location).type' is '\(type)'", help: help)
+            throw HandlerProblem(message: "'\(location).type' is '\(type)'", help: help, key: "\(location).type")
         }
         let pattern = try fields.text("pattern")
         if let pattern, let reason = ParameterCheck.refusal(of: pattern) {
             throw HandlerProblem(
-                message: "'\(location).pattern' is not a regular expression: \(pattern.prefix(80))", help: reason)
+                message: "'\(location).pattern' is not a regular expression: \(pattern.prefix(80))", help: reason,
+                key: "\(location).pattern")
         }
         var properties: [String: ParameterSchema]?
         if let inner = try fields.mapping("properties") {
@@ -52,15 +54,16 @@ enum SchemaReader {
         if let role, role != ParameterSchema.destination {
             throw HandlerProblem(
                 message: "'\(location).x-alight' is '\(role)'",
-                help: "write '\(ParameterSchema.destination)', for a path that is written to")
+                help: "write '\(ParameterSchema.destination)', for a path that is written to",
+                key: "\(location).x-alight")
         }
         let extensions = members["x-alight-extensions"].flatMap(DestinationExtensions.init)
         if members["x-alight-extensions"] != nil, extensions == nil || role == nil {
             throw HandlerProblem(
                 message: "'\(location).x-alight-extensions' can't be used",
                 help:
-                    "write a list such as [.jpg, .png], or { preset: { small: [.jpg] } }, beside 'x-alight: destination'"
-            )
+                    "write a list such as [.jpg, .png], or { preset: { small: [.jpg] } }, beside 'x-alight: destination'",
+                key: "\(location).x-alight-extensions")
         }
         let schema = ParameterSchema(
             type: try fields.text("type"), properties: properties, required: try fields.texts("required"),
@@ -76,13 +79,16 @@ enum SchemaReader {
         if let value = schema.default,
             let problem = ParameterCheck.problems(in: ParameterTemplate(value), schema: schema).first
         {
-            throw HandlerProblem(message: "'\(location).default' doesn't fit: \(problem.message)", help: problem.help)
+            throw HandlerProblem(
+                message: "'\(location).default' doesn't fit: \(problem.message)", help: problem.help,
+                key: "\(location).default")
         }
         for (index, value) in (schema.examples ?? []).enumerated() {
             guard let problem = ParameterCheck.problems(in: ParameterTemplate(example: value), schema: schema).first
             else { continue }
             throw HandlerProblem(
-                message: "'\(location).examples[\(index)]' doesn't fit: \(problem.message)", help: problem.help)
+                message: "'\(location).examples[\(index)]' doesn't fit: \(problem.message)", help: problem.help,
+                key: "\(location).default")
         }
         return schema
     }

@@ -42,6 +42,7 @@ struct LoopCheck {
         for (index, found) in links.sorted(by: { $0.key < $1.key }) {
             for link in found where link.to == index { reportSelf(index, link) }
         }
+        for source in sources where rules[source].rule.ownWrites == .ignore { reportOwnRoot(source) }
         let certain = links.mapValues { $0.filter(\.isCertain) }
         var reported: Set<Set<Int>> = []
         for index in sources {
@@ -131,6 +132,30 @@ struct LoopCheck {
         let help = "write elsewhere, add the path to 'outputs', remove 'own_writes: report', \(Self.help)"
         let verb = link.isCertain ? "triggers itself indefinitely" : "may trigger itself"
         report("the rule \(name) \(verb): it writes to \(location)", link, isCertain: link.isCertain, help: help)
+    }
+
+    /// Warns about destinations below the root of the rule itself, whose files it matches too.
+    ///
+    /// Its own writes are ignored, but later changes of these files are not, nor is a run for existing files.
+    private func reportOwnRoot(_ index: Int) {
+        let rule = rules[index].rule
+        for destination in rules[index].destinations where mayMatch(rule, destination, of: rule) {
+            for root in rule.globs.filter({ $0.depth == nil }).map({ PathBytes($0.root) }) {
+                guard let directory = destination.directory(below: root),
+                    let relative = directory.relative(to: root), !relative.isEmpty,
+                    let glob = destination.paths(of: rule, like: rule).lazy.filter({ PathBytes($0).isInside(directory) }
+                    )
+                    .compactMap({ rule.glob(matching: $0) }).first
+                else { continue }
+                let prefix = destination.template.placeholders.first == .directory ? "**/" : ""
+                let below = quoted("\(prefix)\(String(decoding: relative, as: UTF8.self))/**")
+                destination.problems.warning(
+                    "\(quoted(destination.written)) is below the root of the rule itself, and "
+                        + "\(quoted(glob.description)) matches files there", at: destination.range,
+                    help: "add \(below) to 'exclude' or 'outputs', or write elsewhere")
+                break
+            }
+        }
     }
 
     private func reportCycle(_ start: Int, _ chain: [Link]) {

@@ -69,12 +69,16 @@ extension RuleChecks {
 
     /// Returns a warning for a path that does not exist or has another file type.
     private func absence(of pattern: PathPattern, _ rule: Rule) -> (message: String, help: String)? {
-        if rule.missing == .fail, case .missing = FileReading.kind(of: PathBytes(pattern.glob.root)) {
-            let root = escaped(String(decoding: pattern.glob.root, as: UTF8.self), limit: 80)
-            return (
-                "the directory '\(root)' does not exist, and with 'missing: fail' a run fails",
-                "create it, or write 'missing: wait' or 'missing: create'"
-            )
+        let root = PathBytes(pattern.glob.root)
+        if case .missing = FileReading.kind(of: root) {
+            let near = neighbor(of: root).map { "write '\(escaped($0.description, limit: 80))', " }
+            if rule.missing == .fail {
+                return (
+                    "the directory \(quoted(root.description)) does not exist, and with 'missing: fail' a run fails",
+                    (near ?? "") + "create it, or write 'missing: wait' or 'missing: create'"
+                )
+            }
+            if let near { return ("the directory \(quoted(root.description)) does not exist", "\(near)or create it") }
         }
         guard !rule.types.contains(.directory), case let samples = pattern.glob.samples(PathWords()),
             samples.count == 1, case .directory = FileReading.kind(of: PathBytes(samples[0]))
@@ -83,6 +87,25 @@ extension RuleChecks {
             "this is a directory, and the rule does not match directories",
             "add '/*' for its files, or '/**' for all files below it"
         )
+    }
+
+    /// Returns the root with the name of an existing directory in place of a similar one that does not exist.
+    private func neighbor(of root: PathBytes) -> PathBytes? {
+        var missing = root
+        while missing.parent != missing, case .missing = FileReading.kind(of: missing.parent) {
+            missing = missing.parent
+        }
+        let parent = missing.parent
+        // Short names are similar to many, and numbered ones, such as 'disk2' beside 'disk1', are not misspelled.
+        func letters(_ name: String) -> String { name.filter { !$0.isNumber } }
+        guard let name = PathBytes(missing.lastComponent).text, letters(name).count > 3,
+            let names = try? FileReading.names(in: parent),
+            let near = Spelling.nearest(
+                to: name, in: names.compactMap { PathBytes($0).text }.filter { letters($0) != letters(name) }),
+            case .directory = FileReading.kind(of: parent.appending(near)), let rest = root.relative(to: missing)
+        else { return nil }
+        let path = parent.appending(near)
+        return rest.isEmpty ? path : path.appending(rest)
     }
 
     // MARK: - Groups

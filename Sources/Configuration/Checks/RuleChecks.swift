@@ -1,4 +1,5 @@
 import FileEvents
+import Globbing
 import RegularExpressions
 import Rules
 import System
@@ -21,7 +22,10 @@ struct RuleChecks: RulePart {
         checkWhileBusy()
         checkConfinement()
         checkGroup()
-        for pattern in patterns { checkReach(of: pattern) }
+        for pattern in patterns {
+            if !warnOfLiteralName(pattern.glob.pattern, mark(pattern.node)) { checkReach(of: pattern) }
+        }
+        checkRelativeGlobs()
         checkKinds()
     }
 

@@ -80,6 +80,11 @@ private struct Excerpt {
 /// Returns user input for a message: quoted, without characters that affect the terminal, shortened if long.
 func quoted(_ text: some StringProtocol) -> String { "'\(escaped(text, limit: 80))'" }
 
+/// Returns user input as a YAML scalar in double quotes, for a remedy.
+func doubleQuoted(_ text: String) -> String {
+    "\"" + escaped(text, limit: 80).replacing(#"\"#, with: #"\\"#).replacing("\"", with: #"\""#) + "\""
+}
+
 /// Returns text without characters that affect the terminal; an ellipsis replaces everything beyond the limit.
 func escaped(_ text: some StringProtocol, limit: Int = .max) -> String {
     var result = ""

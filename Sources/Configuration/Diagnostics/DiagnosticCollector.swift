@@ -1,3 +1,5 @@
+import Rules
+
 /// Collects the diagnostics of one file.
 ///
 /// Reading continues after an error, so that all errors are reported at once. The same problem is stored once,
@@ -19,6 +21,8 @@ final class DiagnosticCollector {
     private var findings: [Finding] = []
     private var known: Set<Finding> = []
     private var dropped = 0
+    /// The errors in other files.
+    private var elsewhere: [Diagnostic] = []
     /// The ranges of secrets, which no displayed line may contain.
     private var secrets: [Range<Int>] = []
     private(set) var errorCount = 0
@@ -34,6 +38,14 @@ final class DiagnosticCollector {
     ) {
         errorCount += 1
         add(Finding(range: range, severity: severity, message: message, help: isCrowded ? nil : help()))
+    }
+
+    /// Adds an error in another file that the rules need, such as a plugin's description.
+    func error(_ message: String, in position: SourcePosition, help: String?) {
+        errorCount += 1
+        var diagnostic = Diagnostic(.error, file: position.file, message: message, help: help)
+        diagnostic.location = position
+        if !elsewhere.contains(diagnostic) { elsewhere.append(diagnostic) }
     }
 
     func warning(_ message: String, at range: Range<Int>, help: @autoclosure () -> String? = nil) {
@@ -62,11 +74,11 @@ final class DiagnosticCollector {
             Diagnostic(finding.severity, in: source, at: finding.range, message: finding.message, help: finding.help)
         }
         let rest = sorted.count - shown.count + dropped
-        guard rest > 0 else { return shown }
+        guard rest > 0 else { return shown + elsewhere }
         let remainder = Diagnostic(
             errorCount > 0 ? .error : .warning, file: source.file,
             message: "\(rest) more \(rest == 1 ? "problem is" : "problems are") not shown",
             help: "fix those above first")
-        return shown + [remainder]
+        return shown + elsewhere + [remainder]
     }
 }

@@ -95,6 +95,10 @@ struct ActionDecoder: RulePart {
         switch decoder.catalog.find(name, from: directory) {
         case .success(let found): description = found
         case .failure(let problem):
+            if let origin = problem.origin {
+                problems.error(origin.message, in: origin.position, help: problem.help)
+                return nil
+            }
             let help =
                 problem.help
                 ?? Spelling.help(for: name, candidates: decoder.catalog.names(from: directory), noun: "handlers")
@@ -192,7 +196,34 @@ struct ActionDecoder: RulePart {
         }
         let program = program(first, number: number, key: entry.name)
         let arguments = elements.dropFirst().map { argument($0, number: number, key: entry.name) }
-        return ([program] + arguments).complete()
+        guard let command = ([program] + arguments).complete() else { return nil }
+        check(command, elements, key: entry.name)
+        return command
+    }
+
+    /// Refuses text of files in code, and warns about shell variables, which nothing expands.
+    private func check(_ command: [Template], _ elements: [YAMLNode], key: String) {
+        let code = CodeArguments(of: command).found
+        for (index, node) in elements.enumerated() {
+            guard let text = node.text else { continue }
+            if let code = code[index] {
+                checkCode(text, node, code)
+            } else if index > 0, !["-c", "-e"].contains(elements[index - 1].text) {
+                warnOfVariable(in: text, node, key: key)
+            }
+        }
+    }
+
+    private func checkCode(_ text: String, _ node: YAMLNode, _ code: CodeArguments.Code) {
+        let tokens = PlaceholderScan(text).tokens.lazy.compactMap { token in
+            Placeholder(word: token.word).map { (token, $0) }
+        }
+        guard let (token, placeholder) = tokens.first(where: { $1.carriesFileText }) else { return }
+        let written = "${\(escaped(token.word, limit: 80))}"
+        problems.error(
+            "'\(written)' can't be used in code that \(quoted(code.program)) executes",
+            at: mark(node, offset: token.range.lowerBound, length: token.range.count),
+            help: code.help(for: placeholder, written: written))
     }
 
     private func argument(_ node: YAMLNode, number: Int, key: String) -> Template? {

@@ -89,6 +89,7 @@ extension ConditionDecoder {
     /// Parses a glob for the last path component.
     func nameGlob(_ text: String, _ node: YAMLNode) -> Glob? {
         guard checkIsGlob(text, node, key: "name") else { return nil }
+        warnOfMistake(text, node, key: "name")
         guard !text.contains("/") else {
             return reject(
                 "\(quoted(text)) contains '/', but 'name' matches only the last component of a path", at: mark(node),
@@ -100,6 +101,7 @@ extension ConditionDecoder {
     /// Parses a glob for the path below the root, or an absolute one.
     func conditionGlob(_ text: String, _ node: YAMLNode) -> Glob? {
         guard checkIsGlob(text, node, key: "path") else { return nil }
+        warnOfMistake(text, node, key: "where")
         return expanded(text, node).flatMap { parsed($0, written: text, node) }
     }
 
@@ -179,9 +181,5 @@ extension ConditionDecoder {
         problems.warning(
             "\(quoted(text)) looks like a glob, but 'regex' expects regular expressions", at: mark(node),
             help: "write 'name: \"\(escaped(text, limit: 80))\"'")
-    }
-
-    private func doubleQuoted(_ text: String) -> String {
-        "\"" + escaped(text, limit: 80).replacing(#"\"#, with: #"\\"#).replacing("\"", with: #"\""#) + "\""
     }
 }

@@ -86,6 +86,16 @@ struct Destination {
         }
     }
 
+    /// Returns the directory at the start of the template, for a file directly in this root.
+    func directory(below root: PathBytes) -> PathBytes? {
+        guard case .placeholder(let first)? = template.parts.first else {
+            return template.literalDirectory(in: baseDirectory)
+        }
+        guard first == .root || first == .directory else { return nil }
+        let literal = template.parts.dropFirst().first?.literal ?? []
+        return PathBytes(root.bytes + literal[..<(literal.lastIndex(of: .slash) ?? 0)]).normalized
+    }
+
     /// Returns the possible endings of the paths that the destination can expand to, in lower case.
     func endings(of rule: Rule) -> [[UInt8]] {
         switch template.parts.last {
@@ -106,6 +116,7 @@ extension ActionDecoder {
         guard let schema, let node else { return [] }
         switch parameters {
         case .text(let template) where schema.role == ParameterSchema.destination:
+            checkExpansion(of: node.text ?? "", node)
             return [
                 Destination(
                     template: template, baseDirectory: directory, types: handler.outputTypes,

@@ -21,7 +21,7 @@ extension RulePart {
             guard let text = text(node, name: "'path'", at: range, help: "write a glob, such as ~/inbox/*.pdf") else {
                 return nil
             }
-            warnOfExpression(text, node, key: "path")
+            warnOfMistake(text, node, key: "path")
             return glob(from: text, node, options: options).map { PathPattern(glob: $0, node: node) }
         }
     }
@@ -36,7 +36,12 @@ extension RulePart {
                     help: "write it relative to the directory before the first wildcard of 'path', such as '\(example)'"
                 )
             }
-            warnOfExpression(text, node, key: entry.name)
+            guard !text.hasSuffix("/") else {
+                return reject(
+                    "\(quoted(text)) ends with '/'", at: mark(node, offset: text.utf8.count - 1, length: 1),
+                    help: "remove it: a directory is excluded with everything below it")
+            }
+            warnOfMistake(text, node, key: entry.name)
             return expanded(text, node).flatMap { parsed($0, written: text, node) }
         }
     }
@@ -82,14 +87,10 @@ extension RulePart {
                 "the glob has \(text.utf8.count) bytes; the limit is \(Self.maximumPathLength)", at: mark(node),
                 help: "write several globs")
         }
+        guard checkExpansion(of: text, node) else { return nil }
         var pattern: [UInt8] = []
         var rest = text.utf8[...]
         if text.hasPrefix("~") {
-            guard text == "~" || text.hasPrefix("~/") else {
-                return reject(
-                    "\(quoted(text.prefix { $0 != "/" })) is not expanded", at: mark(node, offset: 0, length: 1),
-                    help: "write the full path; only '~/' is expanded, to your home directory")
-            }
             guard let home = home(for: node) else { return nil }
             pattern += Glob.escaped(home)
             rest = rest.dropFirst()
@@ -124,17 +125,21 @@ extension RulePart {
         return problems.errorCount == errorsBefore ? pattern : nil
     }
 
-    /// Warns about a regular expression in place of a glob, although it is also a valid glob.
-    func warnOfExpression(_ text: String, _ node: YAMLNode, key: String) {
+    /// Warns about a regular expression in place of a glob, although it is also a valid glob; returns whether it is
+    /// one.
+    func warnOfExpression(_ text: String, _ node: YAMLNode, key: String) -> Bool {
         // Most paths contain none of these characters and need no search.
-        guard text.utf8.contains(where: { #"\^$("#.utf8.contains($0) }) else { return }
+        guard text.utf8.contains(where: { #"\^$("#.utf8.contains($0) }) else { return false }
         let signs = [#"\d"#, #"\w"#, #"\s"#, #"\D"#, #"\W"#, #"\S"#, "(?:", #".*\."#, #".+\."#]
         let isEnded = text.hasSuffix("$") && !text.hasSuffix(#"\$"#)
         let isMiddle = text.contains(#"\."#) || text.contains(".*") || text.contains(".+")
-        guard text.hasPrefix("^") || isEnded && isMiddle || signs.contains(where: text.contains) else { return }
+        guard text.hasPrefix("^") || isEnded && isMiddle || signs.contains(where: text.contains) else {
+            return false
+        }
         problems.warning(
             "\(quoted(text)) looks like a regular expression, but '\(key)' expects globs", at: mark(node),
             help: "write a glob, such as '~/inbox/*.jpg', and 'where: { regex: … }' to match names")
+        return true
     }
 }
 

@@ -69,6 +69,7 @@ struct ProgramDecoder: RulePart {
             guard let text = text(variable, help: "write \"\" for an empty value"),
                 let template = template(text, variable.value, step: 0)
             else { return nil }
+            warnOfVariable(in: text, variable.value, key: "env")
             return EnvironmentVariable(name: name, value: template)
         }
     }
@@ -78,6 +79,7 @@ struct ProgramDecoder: RulePart {
             guard !text.isEmpty else {
                 return reject("'directory' is empty", at: mark(entry), help: "write a directory, or remove the key")
             }
+            checkExpansion(of: text, entry.value)
             return template(text, entry.value, step: 0)
         }
     }
@@ -170,6 +172,7 @@ struct ProgramDecoder: RulePart {
                     "\(quoted(text)) is used literally: \(quoted(entry.name)) expects paths, not globs", at: mark(node),
                     help: "write a directory to include everything in it")
             }
+            checkExpansion(of: text, node)
             return template(text, node, step: 0)
         }
     }

@@ -1,4 +1,4 @@
-package import JSON
+import JSON
 package import Rules
 package import System
 
@@ -7,7 +7,7 @@ package enum YAMLReader {
     /// Reads the data of a file as strictly as rules.
     ///
     /// - Returns: The value, or the first problem, with its location in the message.
-    package static func json(from file: PathBytes) -> Result<JSONValue, HandlerProblem> {
+    package static func json(from file: PathBytes) -> Result<PositionedValue, HandlerProblem> {
         let shown = file.description
         do throws(Diagnostic) {
             let source = try TextCheck.source(file, shown: shown, limit: 4 << 20)
@@ -15,11 +15,27 @@ package enum YAMLReader {
                 let (root, problems) = try YAMLParser.parse(source)
                 if let problem = problems.min(by: { $0.range.lowerBound < $1.range.lowerBound }) { throw problem }
                 guard let root else { throw YAMLProblem("the file is empty", at: 0..<0, help: nil) }
-                return .success(try value(of: root))
+                var positions = ["": source.location(at: root.range.lowerBound)]
+                addPositions(in: root, at: "", source, to: &positions)
+                return .success(PositionedValue(try value(of: root), positions: positions))
             } catch { throw Diagnostic(.error, in: source, at: error.range, message: error.message, help: error.help) }
         } catch {
-            let location = error.location.line > 0 ? error.location.description : shown
-            return .failure(HandlerProblem(message: "\(location): \(error.message)", help: error.help))
+            let problem = HandlerProblem(message: error.message, help: error.help)
+            return .failure(error.location.line > 0 ? problem.at(error.location) : problem.of(shown))
+        }
+    }
+
+    private static func addPositions(
+        in node: YAMLNode, at key: String, _ source: SourceText, to positions: inout [String: SourcePosition]
+    ) {
+        for entry in node.entries ?? [] {
+            let inner = key.isEmpty ? entry.name : "\(key).\(entry.name)"
+            positions[inner] = source.location(at: entry.key.range.lowerBound)
+            addPositions(in: entry.value, at: inner, source, to: &positions)
+        }
+        for (index, element) in (node.elements ?? []).enumerated() {
+            positions["\(key)[\(index)]"] = source.location(at: element.range.lowerBound)
+            addPositions(in: element, at: "\(key)[\(index)]", source, to: &positions)
         }
     }
 

@@ -24,7 +24,7 @@ struct ActionDecodingTests {
     }
 
     @Test func `a program is searched for when the rules load`() throws {
-        let rule = try rule("rules: [{ path: /in/*, action: { exec: [sh, -c, '~/x ${name}', ~/x, '~', a~/b] } }]")
+        let rule = try rule("rules: [{ path: /in/*, action: { exec: [sh, -c, '~/x ${size}', ~/x, '~', a~/b] } }]")
         guard case .exec(let arguments) = rule.actions[0].work else {
             Issue.record("not exec")
             return
@@ -34,7 +34,7 @@ struct ActionDecodingTests {
         #expect(arguments[3].literal == Array("/home/ada/x".utf8))
         #expect(arguments[4].literal == Array("/home/ada".utf8))
         #expect(arguments[5].literal == Array("a~/b".utf8))
-        #expect(arguments[2].placeholders == [.name])
+        #expect(arguments[2].placeholders == [.size])
     }
 
     @Test func `the home directory is expanded at the start of a parameter`() throws {

@@ -9,7 +9,7 @@ struct YAMLReaderTests {
     private func read(_ text: String) -> Result<JSONValue, HandlerProblem> {
         withTempTree { tree in
             TestFile.write(tree.path("plugin.yaml"), text)
-            return YAMLReader.json(from: tree.path("plugin.yaml"))
+            return YAMLReader.json(from: tree.path("plugin.yaml")).map(\.value)
                 .mapError { HandlerProblem(message: $0.message.replacing("\(tree.root)/", with: ""), help: $0.help) }
         }
     }
@@ -60,7 +60,7 @@ struct YAMLReaderTests {
 
     @Test(arguments: ["thumbnail", "reindex"])
     func `the shipped descriptions are read`(name: String) throws {
-        let value = try YAMLReader.json(from: Places.checkout.appending("plugins/\(name)/plugin.yaml")).get()
+        let value = try YAMLReader.json(from: Places.checkout.appending("plugins/\(name)/plugin.yaml")).get().value
         #expect(value.object?["name"] == .string(name))
         #expect(value.object?["parameters"]?.object?["additionalProperties"] == false)
     }

@@ -70,6 +70,22 @@ struct ApplyCommandTests {
         }
     }
 
+    @Test func `the default rules are those of the running instance`() {
+        withTempTree { tree in
+            Self.make(tree, ["a.txt"])
+            TestFile.makeDirectory(tree.path("elsewhere"))
+            let program = Self.start(tree)
+            for command in [["apply", "notes", "../in/a.txt"], ["explain", "../in/a.txt", "--rule", "notes"]] {
+                let asked = RunningProgram.alight(
+                    command + ["--journal", "../journal.db"], in: tree.path("elsewhere"),
+                    environment: JournalCommand.environment)
+                #expect(asked.wait() == 0, "\(asked.error)")
+            }
+            #expect(Self.handled(tree) == ["a.txt"])
+            #expect(program.stop() == 0)
+        }
+    }
+
     @Test func `a running instance does the work, and is followed until it is done`() {
         withTempTree { tree in
             Self.make(tree, ["a.txt", "x/b.txt", "bad.txt"])

@@ -13,7 +13,7 @@ package struct SetPermissionsHandler: FileHandler {
         [
             "mode": .string(
                 "The permissions, such as \"0640\", or a change, such as 'u+rw,go-w'.", example: "0640",
-                mayBeEmpty: true, pattern: FileMode.pattern),
+                minLength: nil, pattern: FileMode.pattern),
             "owner": .string("The new owner, by name or number; only root can change it.", example: "root"),
             "group": .string(
                 "The new group, by name or number; other users than root can set only their own groups.",

@@ -19,7 +19,7 @@ package struct TouchHandler: FileHandler {
             "time": .string(
                 "The new time: 'now', '2026-11-21T14:02:11Z', a local '2026-11-21 14:02', or '@' and "
                     + "seconds since 1970.",
-                default: "now", mayBeEmpty: true),
+                default: "now", minLength: nil),
             "set": .choice(
                 ["both", "mtime", "atime"], "The times to set: modification ('mtime'), access ('atime'), or both.",
                 default: "both"),

@@ -59,10 +59,11 @@ struct GlobExpansion {
     /// Splits an alternative at its slashes, and drops empty components and `.`.
     private static func components(of atoms: [GlobAtom], errors: GlobErrors) throws(GlobError) -> [[GlobAtom]] {
         if let last = atoms.last, last.kind == .slash {
-            let subject = errors.pattern.last == .slash ? errors.glob : "an alternative of \(errors.glob)"
+            let isWhole = errors.pattern.last == .slash
             throw GlobError(
-                offset: last.offset, message: "\(subject) ends with '/'",
-                help: "remove it; directories are chosen with types: [directory]")
+                offset: last.offset,
+                message: "\(isWhole ? errors.glob : "an alternative of \(errors.glob)") ends with '/'",
+                help: "add '*' for the files in the directory, or remove the slash for the directory itself")
         }
         var components: [[GlobAtom]] = []
         for part in atoms.split(whereSeparator: { $0.kind == .slash }) {

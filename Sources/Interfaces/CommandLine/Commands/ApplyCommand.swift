@@ -64,7 +64,7 @@ struct ApplyCommand: ParsableCommand {
             throw Exit(files.problems.isEmpty ? .nothingMatched : .runtimeError)
         }
         let status =
-            switch try JournalOwner.find(try journal.file(), isBrief: false) {
+            switch try JournalOwner.find(try journal.file(isWritten: true), isBrief: false) {
             case .instance(let client): try ask(client, rule, files.paths)
             case .command(let store): try Applying(rule: rule, paths: files.paths, jobs: jobs).run(store, program)
             }

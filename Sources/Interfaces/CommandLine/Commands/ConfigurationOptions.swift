@@ -206,8 +206,9 @@ struct JournalOptions: ParsableArguments {
     ///
     /// - Throws: `ValidationError` as in ``check()``, and when no file is named and there is no default; `Exit` when
     ///   the configuration is invalid.
-    func file() throws -> PathBytes {
+    func file(isWritten: Bool = false) throws -> PathBytes {
         let settings = try settings()
+        if isWritten { try settings.checkJournalDirectory() }
         switch try settings.journalLocation() {
         case .file(let file): return file
         case .memory: throw Self.nothingIsLeft(of: settings.journal?.origin.word ?? "--journal")
@@ -229,6 +230,18 @@ struct JournalOptions: ParsableArguments {
 }
 
 extension Configuration {
+    /// Refuses a journal in a directory that does not exist, except in the default one, which is created.
+    ///
+    /// - Throws: `Exit` with the reason.
+    func checkJournalDirectory() throws {
+        guard let journal, journal.origin != .standard, case .file(let file) = journal.value,
+            access("\(file.parent)", F_OK) != 0, errno == ENOENT
+        else { return }
+        throw Exit(
+            .runtimeError, error: "the directory '\(Display.path(file.parent))' of the journal does not exist",
+            help: "create it, or correct '\(journal.origin.word)'")
+    }
+
     /// Returns the location of the journal.
     ///
     /// - Throws: `ValidationError` when no file is named and there is no default; `Exit` when the named file is not

@@ -47,7 +47,9 @@ struct NamedRules: ParsableArguments {
         """
 
     @Option(
-        help: .value("path", "A rules file, or a directory of them; may be repeated.", discussion: defaultLocations),
+        help: .value(
+            "path", "A rules file, or a directory of them; may be repeated.",
+            discussion: "Default: the rules of the running instance. Without one:\n\(defaultLocations)"),
         completion: .file())
     var rules: [String] = []
 

@@ -78,6 +78,7 @@ struct RunCommand: ParsableCommand {
             dry.start(loaded.ruleset)
             program.reportUndescribed(reporter)
         }
+        try settings.checkJournalDirectory()
         let retained = try open(settings.journalLocation(), keeping: settings.retention, reporter)
         var options = Engine.Options(
             jobs: settings.actionLimit, isOnce: once, ignored: retained.names(below: loaded.ruleset.roots))

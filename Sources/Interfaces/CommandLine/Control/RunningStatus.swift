@@ -123,6 +123,7 @@ extension EngineStatus {
             "succeeded": .count(tally.succeeded), "skipped": .count(tally.skipped), "failed": .count(failed),
             "last": tally.last.map { $0.object(isKnown: isKnown($0.job)) } ?? .null,
             "location": .string("\(rule.location.file):\(rule.location.line)"),
+            "file": .string(rule.baseDirectory.appending(PathBytes(rule.location.file).lastComponent).description),
             "path": .string(rule.globs.map(\.description).joined(separator: ", ")),
         ]
     }

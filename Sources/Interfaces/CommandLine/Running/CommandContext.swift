@@ -3,6 +3,7 @@ import Configuration
 import FileActions
 import Foundation
 import Glibc
+import JSON
 import OtherActions
 import Plugins
 import Programs
@@ -22,7 +23,7 @@ struct CommandContext {
     let scratchDirectories: ScratchDirectories
     /// The default locations of rules, if none are named or configured; the first that exists is used.
     let defaultRules: [String]
-    /// The locations of rules in the configuration.
+    /// The locations of the rules that the running instance has loaded, or else those in the configuration.
     let configuredRules: [PathBytes]?
 
     /// Reads the environment.
@@ -30,9 +31,8 @@ struct CommandContext {
     /// - Parameters:
     ///   - settings: The configuration.
     ///   - startsPlugins: Whether plugins without a `plugin.yaml` are started to describe themselves.
-    ///   - asRunning: Whether rules are loaded with the environment variables of the instance that uses the journal,
-    ///     if one is
-    ///     running.
+    ///   - asRunning: Whether the rules and the environment variables are by default those of the instance that uses
+    ///     the journal, if one is running.
     /// - Throws: `Exit` when a part of the installation is missing; the error has been printed.
     init(_ settings: Configuration = Configuration(), startsPlugins: Bool = true, asRunning: Bool = false) throws {
         let variables = ProcessInfo.processInfo.environment
@@ -82,7 +82,7 @@ struct CommandContext {
         loading.machine = RuleLoader.Machine(
             landlock: SandboxSupport.landlock, canShutOffNetwork: SandboxSupport.canShutOffNetwork)
         self.loading = loading
-        configuredRules = settings.rules?.value
+        configuredRules = (asRunning ? Self.rulesOfInstance(settings) : nil) ?? settings.rules?.value
         defaultRules =
             ["rules"] + (configuration.map { ["\($0)/alight/rules"] } ?? []) + (isRoot ? ["/etc/alight/rules"] : [])
     }
@@ -118,6 +118,15 @@ struct CommandContext {
             variables[String(decoding: parts[0], as: UTF8.self)] = String(decoding: parts[1], as: UTF8.self)
         }
         return variables
+    }
+
+    /// Returns the rules files of the running instance; nil if none is running, or if it does not answer.
+    private static func rulesOfInstance(_ settings: Configuration) -> [PathBytes]? {
+        guard case .file(let journal)? = settings.journal?.value, let socket = DiskStore.control(of: journal),
+            let answer = try? ControlClient(path: socket).ask("GET", "/v1/rules")
+        else { return nil }
+        let files = (answer.object?["rules"]?.array ?? []).compactMap { $0.object?["file"]?.string }
+        return files.isEmpty ? nil : Set(files).sorted().map { PathBytes($0) }
     }
 
     private static func home(_ variables: [String: String]) -> String? {

@@ -1,4 +1,5 @@
 package import FileEvents
+package import JSON
 package import PluginProtocol
 package import System
 
@@ -162,8 +163,58 @@ package struct HandlerDescription: Sendable {
 package struct HandlerProblem: Error, Sendable, Hashable {
     package var message: String
     package var help: String?
+    /// The key of the invalid value in the description of the handler, such as `parameters.properties.size`.
+    package var key: String?
+    /// The position in the file that describes the handler, and the message without it.
+    package var origin: Origin?
 
-    package init(message: String, help: String?) { (self.message, self.help) = (message, help) }
+    package struct Origin: Sendable, Hashable {
+        package var position: SourcePosition
+        package var message: String
+    }
+
+    package init(message: String, help: String?, key: String? = nil) {
+        (self.message, self.help, self.key) = (message, help, key)
+    }
+
+    /// Returns the problem at a position in the file that describes the handler.
+    package func at(_ position: SourcePosition) -> HandlerProblem {
+        var problem = self
+        problem.origin = Origin(position: position, message: message)
+        problem.message = "\(position): \(message)"
+        return problem
+    }
+
+    /// Returns the problem with its subject in front of the message.
+    package func of(_ subject: String) -> HandlerProblem {
+        var problem = self
+        problem.message = "\(subject): \(message)"
+        if let origin {
+            problem.origin = Origin(position: origin.position, message: "\(subject): \(origin.message)")
+        }
+        return problem
+    }
+}
+
+/// The value of a file, and the positions of its parts.
+package struct PositionedValue: Sendable, Hashable {
+    package var value: JSONValue
+    /// The positions by key, such as `parameters.properties.size` or `examples[0]`; that of the file is under an empty
+    /// string.
+    package var positions: [String: SourcePosition]
+
+    package init(_ value: JSONValue, positions: [String: SourcePosition] = [:]) {
+        (self.value, self.positions) = (value, positions)
+    }
+
+    /// Returns the position of a key, or of the nearest one above it that exists; nil if the value is not from a file.
+    package func position(of key: String) -> SourcePosition? {
+        var key = key[...]
+        while positions[String(key)] == nil, !key.isEmpty {
+            key = key.lastIndex { ".[".contains($0) }.map { key[..<$0] } ?? ""
+        }
+        return positions[String(key)]
+    }
 }
 
 /// A catalog that resolves the names in `use:`.

@@ -69,6 +69,14 @@ package enum Placeholder: Sendable, Hashable {
         }
     }
 
+    /// Whether the value contains text that the creator of a file chooses: a part of its path, or what was made of it.
+    package var carriesFileText: Bool {
+        switch self {
+        case .path, .name, .stem, .extension, .directory, .relative, .from, .stepOutput, .group, .namedGroup: true
+        case .root, .rule, .event, .job, .attempt, .type, .size, .mode, .nlink, .inode, .id, .mtime, .now: false
+        }
+    }
+
     /// A number that consists of digits; `Int` would also accept a sign.
     private static func index(_ text: Substring) -> Int? {
         text.utf8.allSatisfy(\.isDigit) ? Int(text) : nil

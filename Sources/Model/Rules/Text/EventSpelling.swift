@@ -6,11 +6,17 @@ package enum EventSpelling {
     private static let list =
         "the events are created, modified, deleted, moved, attributes, and those in docs/events.md"
 
+    /// The events of a file that was written and closed: a new one is created.
+    private static let written = "created, modified"
+
     /// Words of other programs, with the corresponding events.
     private static let synonyms: [String: String] = [
         "add": "created", "added": "created", "create": "created", "new": "created", "change": "modified",
-        "changed": "modified", "changes": "modified", "close_write": "modified", "edit": "modified",
-        "modify": "modified", "update": "modified", "updated": "modified", "write": "modified", "written": "modified",
+        "changed": "modified", "changes": "modified", "close_write": written, "saved": written, "save": written,
+        "upload": written,
+        "uploaded": written, "moved_to": "created, moved", "moved_from": "deleted, moved", "close_nowrite": "closed",
+        "edit": "modified",
+        "modify": "modified", "update": "modified", "updated": "modified", "write": written, "written": written,
         "delete": "deleted", "remove": "deleted", "removed": "deleted", "unlink": "deleted", "move": "moved",
         "rename": "moved", "renamed": "moved", "attrib": "attributes", "chmod": "attributes.mode",
         "chown": "attributes.uid", "metadata": "attributes", "mode": "attributes.mode", "owner": "attributes.uid",

@@ -60,7 +60,7 @@ struct WebhookConnectionTests {
         let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         let with: JSONValue = [
-            "url": server.url("/?status=\(status)&to=/there?status=202"), "secret": "key", "signature": "github",
+            "url": server.url("/?status=\(status)&to=/there?status=202"), "secret": "sign-key", "signature": "github",
             "headers": ["Authorization": "Bearer abc"],
         ]
         let outcome = rule.run("a b.txt", with)
@@ -83,7 +83,7 @@ struct WebhookConnectionTests {
             "https://127.0.0.1:\(server.port)/", "file:///etc/passwd", "//[::1]/",
         ] {
             let encoded = target.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
-            let with: JSONValue = ["url": server.url("/?status=307&to=\(encoded)"), "secret": "key"]
+            let with: JSONValue = ["url": server.url("/?status=307&to=\(encoded)"), "secret": "sign-key"]
             let outcome = rule.run("a b.txt", with)
             #expect(outcome.result == .failed, "\(target)")
             #expect(outcome.code == "redirect", "\(target): \(outcome.message)")

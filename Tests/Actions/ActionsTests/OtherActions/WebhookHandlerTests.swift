@@ -134,6 +134,16 @@ struct WebhookHandlerTests {
         #expect(outcome.code == "bad-request")
     }
 
+    @Test func `a secret that is too short to be hidden in messages is refused`() throws {
+        let schema = try #require(WebhookHandler().summary.parameters)
+        func problems(_ secret: String) -> [String] {
+            let parameters = ParameterTemplate(["url": "http://127.0.0.1:9/", "secret": .string(secret)])
+            return ParameterCheck.problems(in: parameters, schema: schema).map(\.message)
+        }
+        #expect(problems("key") == ["'secret' has 3 characters, but at least 4 are needed"])
+        #expect(problems("keys") == [])
+    }
+
     // MARK: Signatures
 
     @Test func `signatures equal those of openssl`() throws {
@@ -141,18 +151,19 @@ struct WebhookHandlerTests {
         let directory = TemporaryDirectory()
         let rule = WebhookRule.make(directory)
         #expect(
-            rule.run("a b.txt", ["url": server.url("/"), "secret": "key", "signature": "github"]).result == .succeeded)
-        #expect(rule.run("a b.txt", ["url": server.url("/"), "secret": "key"]).result == .succeeded)
+            rule.run("a b.txt", ["url": server.url("/"), "secret": "sign-key", "signature": "github"]).result
+                == .succeeded)
+        #expect(rule.run("a b.txt", ["url": server.url("/"), "secret": "sign-key"]).result == .succeeded)
         // The example of the Standard Webhooks specification with the secret MfKQ….
         let whsec: JSONValue = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
         #expect(rule.run("a b.txt", ["url": server.url("/"), "secret": whsec]).result == .succeeded)
         let requests = server.requests
         try #require(requests.count == 3)
-        let github = try hmac(requests[0].body, options: ["-hmac", "key"], in: directory)
+        let github = try hmac(requests[0].body, options: ["-hmac", "sign-key"], in: directory)
         #expect(requests[0].headers["x-hub-signature-256"] == "sha256=\(Self.hex(github))")
         #expect(requests[0].headers["webhook-id"] == nil)
         let keys = [
-            "hexkey:6b6579",
+            "hexkey:7369676e2d6b6579",
             "hexkey:\(Self.hex(Array(Data(base64Encoded: "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw") ?? Data())))",
         ]
         for (request, key) in zip(requests.dropFirst(), keys) {

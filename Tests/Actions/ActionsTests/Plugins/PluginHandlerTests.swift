@@ -318,7 +318,10 @@ struct PluginHandlerTests {
         let discovery = PluginDiscovery(
             searchDirectories: [stage.directory.path.appending("search")], launcher: stage.launcher,
             environment: stage.environment
-        ) { _ in yaml.value.map { .success($0) } ?? .failure(HandlerProblem(message: "half a text", help: nil)) }
+        ) { _ in
+            yaml.value.map { .success(PositionedValue($0)) }
+                ?? .failure(HandlerProblem(message: "half a text", help: nil))
+        }
         let registry = HandlerRegistry(builtIn: [], discovery: discovery, host: stage.host)
         let found = try registry.find("tool", from: stage.directory.path).get()
         let action = Action(

@@ -131,7 +131,7 @@ struct Stage {
             guard let value = yaml[String(decoding: file.parent.lastComponent, as: UTF8.self)] else {
                 return .failure(HandlerProblem(message: "no text", help: nil))
             }
-            return .success(value)
+            return .success(PositionedValue(value))
         }
     }
 
