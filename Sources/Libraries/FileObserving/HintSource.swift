@@ -141,7 +141,7 @@ private struct OtherSource: HintProducer {
 
     func rescan() { source.rescan() }
     func change(to scope: WatchScope, number: Int) {}
-    func hintAgain(_ paths: [PathBytes]) {}
+    func hintAgain(_ doubt: DoubtedPaths) {}
     func drain() {}
     func stop() { source.stop() }
 }

@@ -112,7 +112,7 @@ struct ObservationLoop: ~Copyable {
     }
 
     private mutating func commit(_ events: [FileEvent]) {
-        source.hintAgain(reconciler.shared.doubted)
+        source.hintAgain(reconciler.shared.takeDoubted())
         let changes = events.map { event in
             let isReplacing = event.kind == .moved && event.isReplaced
             let replaced = isReplacing ? store.row(of: ObservationPlan.rule, at: event.path)?.handled : nil
@@ -121,7 +121,7 @@ struct ObservationLoop: ~Copyable {
         store.set(reconciler.shared.ledger.changes)
         reconciler.markCommitted()
         reconciler.closeDirectories()
-        (reconciler.shared.doubted, reconciler.shared.reports) = ([], [])
+        reconciler.shared.reports = []
         for event in events {
             switch event.kind {
             case .scanStarted: unfinishedScans.insert(event.path)

@@ -45,6 +45,8 @@ public struct Hint: Sendable, Hashable {
     public var path: PathBytes
     public var signs: Signs
     public var origin: EventOrigin
+    /// The number of the request that the watcher answers by this hint; 0 if it is not an answer.
+    package var request: UInt32 = 0
 
     public init(path: PathBytes, signs: Signs = .content, origin: EventOrigin = .live) {
         (self.path, self.signs, self.origin) = (path, signs, origin)
@@ -54,5 +56,6 @@ public struct Hint: Sendable, Hashable {
     package mutating func merge(_ later: Hint) {
         signs.formUnion(later.signs)
         if later.origin == .live { origin = .live }
+        if later.request != 0 { request = later.request }
     }
 }

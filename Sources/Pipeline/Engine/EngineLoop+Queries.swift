@@ -71,7 +71,7 @@ extension EngineLoop {
 private struct NoWatcher: HintProducer {
     func rescan() {}
     func change(to scope: WatchScope, number: Int) {}
-    func hintAgain(_ paths: [PathBytes]) {}
+    func hintAgain(_ doubt: DoubtedPaths) {}
     func drain() {}
     func stop() {}
 }

@@ -100,6 +100,8 @@ package struct EngineLoop: ~Copyable {
         settle()
         if isLeasing { dispatch() }
         persist()
+        // At the end, since each phase may doubt paths, and no other turn may follow.
+        watcher.hintAgain(reconciler.shared.takeDoubted())
         answerDueRequests()
         reconciler.closeDirectories()
         conditions.forgetContents()
@@ -196,8 +198,6 @@ package struct EngineLoop: ~Copyable {
 
     private mutating func settle() {
         if run.phase == .running { reconciler.settle(at: now) }
-        watcher.hintAgain(reconciler.shared.doubted)
-        reconciler.shared.doubted = []
         if reconciler.mayFreeze {
             drain()
             reconciler.freezeDue()

@@ -22,15 +22,16 @@ struct DirtyPaths: ~Copyable {
         var hasArrived = false
         /// Whether a warning was issued that it has been open for writing for a long time.
         var hasWarned = false
-        /// Whether the watcher hinted it again after polling, see ``SharedState/doubted``.
-        var isConfirmed = false
+        /// The number of the request that its last hint answers, see ``SharedState/takeDoubted()``; 0 if it answers
+        /// none.
+        var request: UInt32 = 0
         /// The file at the path according to its last hint, if it has several names or a view reports moves.
         var file: FileIdentity?
 
         mutating func merge(_ later: Hints) {
             signs.formUnion(later.signs)
             if later.origin == .live { origin = .live }
-            isConfirmed = later.isConfirmed
+            request = later.request
             sample = nil
             file = later.file ?? file
             scan = scan ?? later.scan

@@ -30,6 +30,8 @@ struct DueTable {
         var origin: EventOrigin
         /// Whether the directories around a missing path were listed again since its hint.
         var isConfirmed: Bool
+        /// The number of the request to list them again; 0 if there was none.
+        var request: UInt32 = 0
         private var isAnnounced = false
         private var isIndexed = false
         /// The time at which it settled.
@@ -76,6 +78,11 @@ struct DueTable {
 
         /// The fingerprint of a directory that is handled as one unit with everything below it.
         var digest: [UInt8]? { rare?.value.digest }
+
+        /// Whether a hint with the number of a request answers the entry's own request; the numbers wrap around.
+        func isAnswered(by number: UInt32) -> Bool {
+            request != 0 && number != 0 && Int32(bitPattern: number &- request) >= 0
+        }
 
         /// The reason why the path is not in the order.
         var wait: Wait? { waiting?.value.wait }
@@ -205,6 +212,9 @@ struct DueTable {
 
     /// Marks a path as settling.
     mutating func unsettle(_ path: PathBytes) { entries[path]?.settled = nil }
+
+    /// Records the request to list the directories around a missing path again.
+    mutating func setRequest(_ path: PathBytes, _ request: UInt32) { entries[path]?.request = request }
 
     mutating func setWriter(_ path: PathBytes, _ writer: Writer) { entries[path]?.writer = writer }
 

@@ -43,6 +43,8 @@ package struct Offer: Sendable {
     package var missedHints = false
     /// Whether the action for a deletion has written the path again.
     var hasWrittenPath = false
+    /// Whether the action for a move has written the path from which the file was moved.
+    var hasWrittenSource = false
     /// The change time of the file at that lease.
     package var changed: Timestamp?
     /// The trust that its paths had before the lease.

@@ -182,18 +182,21 @@ package struct Reconciler: ~Copyable {
         } else if hint.signs != .listed || !matches.allSatisfy({ views[$0].isKnown(hint.path) }) {
             var hasArrived = false
             for view in matches where views[view].freezeArriving(hint) { hasArrived = true }
-            markDirty(hint.path, hint.signs, hint.origin, matches, at: now, hasArrived: hasArrived)
+            markDirty(
+                hint.path, hint.signs, hint.origin, matches, at: now, hasArrived: hasArrived,
+                request: hint.signs == .polled ? hint.request : 0)
         }
     }
 
     /// Makes a path settle for each of the views.
     mutating func markDirty(
         _ path: PathBytes, _ signs: Hint.Signs, _ origin: EventOrigin, _ matches: [Int],
-        at now: ContinuousClock.Instant, hasArrived: Bool = false
+        at now: ContinuousClock.Instant, hasArrived: Bool = false, request: UInt32 = 0
     ) {
         let hints = shared.markDirty(
             path, signs, origin, Set(matches.map { views[$0].policy }),
-            wantsMove: matches.contains { views[$0].view.mask.contains(.moved) }, hasArrived: hasArrived, at: now)
+            wantsMove: matches.contains { views[$0].view.mask.contains(.moved) }, hasArrived: hasArrived,
+            request: request, at: now)
         for view in matches { views[view].receive(hints, of: path) }
     }
 

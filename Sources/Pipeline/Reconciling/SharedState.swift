@@ -1,5 +1,6 @@
 package import FileEvents
 package import System
+package import Watching
 
 /// The state that all views of a reconciler share; it belongs to the reconciler's thread.
 package final class SharedState {
@@ -19,8 +20,10 @@ package final class SharedState {
     /// A rule of the core that a test leaves out.
     package var omitted: CoreRule?
 
-    /// Missing paths that the watcher has to hint again after it has polled the directories around them.
-    package var doubted: [PathBytes] = []
+    /// Paths that the watcher has to hint again after it has polled the directories around them.
+    var doubted: [PathBytes] = []
+    /// The number of the next request to hint paths again.
+    private(set) var request: UInt32 = 1
     /// Due paths to store, or to delete from the store.
     package var dueChanges: [RuleID: [PathBytes: DueChange]] = [:]
     package var reports: [Reconciler.Report] = []
@@ -47,6 +50,15 @@ package final class SharedState {
         self.callbacks = callbacks
     }
 
+    /// Returns the paths that the watcher has to hint again, once.
+    package func takeDoubted() -> DoubtedPaths {
+        defer {
+            if !doubted.isEmpty { request = request == .max ? 1 : request + 1 }
+            doubted = []
+        }
+        return DoubtedPaths(doubted, request: request)
+    }
+
     func applies(_ rule: CoreRule) -> Bool { rule != omitted }
 
     /// Whether the events at the paths of an offer are recorded for its outcome.
@@ -57,7 +69,7 @@ package final class SharedState {
     /// - Returns: Its hints.
     func markDirty(
         _ path: PathBytes, _ signs: Hint.Signs, _ origin: EventOrigin, _ policies: Set<Int>, wantsMove: Bool,
-        quiet: Duration? = nil, hasArrived: Bool = false, at now: ContinuousClock.Instant
+        quiet: Duration? = nil, hasArrived: Bool = false, request: UInt32 = 0, at now: ContinuousClock.Instant
     ) -> DirtyPaths.Hints {
         var hints = DirtyPaths.Hints(signs: signs, origin: origin)
         hints.hasArrived = hasArrived
@@ -66,7 +78,7 @@ package final class SharedState {
             if wantsMove || snapshot.links > 1 { hints.file = snapshot.identity }
             if wantsMove { dirty.setFile(snapshot.identity, at: path) }
         }
-        hints.isConfirmed = signs == .polled
+        hints.request = request
         let isPolled = files.isPolled(path)
         for policy in policies { dirty.add(path, policy, hints, quiet: quiet, isPolled: isPolled, at: now) }
         return hints

@@ -31,7 +31,7 @@ extension ViewReconciler {
         let signs = due[path]?.signs ?? []
         guard row.handled != nil || isUncertain(row), isRemoved(path, row.handled) else { return .nothing(nil) }
         if let was = row.handled {
-            if let other = movedTo(was, from: path) { return .wait(.path(other)) }
+            if let other = movedTo(was, from: path, isGone: true) { return .wait(.path(other)) }
             if view.mask.contains(.moved), shared.applies(.listing) {
                 if !shared.unlisted.isEmpty { return .wait(.listing) }
                 if isPolled(path) || signs.contains(.polled), due[path]?.isConfirmed != true { return .wait(.listing) }
@@ -194,18 +194,34 @@ extension ViewReconciler {
         return event
     }
 
-    /// Returns a dirty or due path without a row that contains the file handled at a path: it will be reported as a
-    /// move from there.
-    private func movedTo(_ was: Snapshot, from path: PathBytes) -> PathBytes? {
+    /// Returns a dirty or due path that contains the file handled at a path: it will be reported as a move from there.
+    ///
+    /// - Parameters:
+    ///   - was: The handled file.
+    ///   - path: The path at which it was handled.
+    ///   - isGone: Whether no file is at that path: the move may also replace a file.
+    ///   - chain: The paths whose files have each replaced another one, up to this path.
+    private func movedTo(
+        _ was: Snapshot, from path: PathBytes, isGone: Bool = false, after chain: Set<PathBytes> = []
+    ) -> PathBytes? {
         guard shared.applies(.waitForMove), view.mask.contains(.moved), was.identity.birth != 0,
             !row(path).isSuppressed
         else { return nil }
+        let chain = chain.union([path])
         let paths = shared.dirty.paths(of: was.identity).union(dueFiles[was.identity])
         return paths.sorted().first { other in
-            guard other != path, root(of: other) != nil, row(other).handled == nil, !isEndless(other),
-                let now = present(other), now.identity == was.identity
+            guard !chain.contains(other), root(of: other) != nil, !isEndless(other), let now = present(other),
+                now.identity == was.identity
             else { return false }
-            return shared.callbacks.admits(index, attributed(moveEvent(path, was, to: other, now, isReplacing: false)))
+            let held = row(other).handled
+            if let held {
+                guard held.identity != now.identity else { return false }
+                // Its row passes to another path first.
+                let isLeaving = offers.offer(at: other)?.event.from == other
+                guard isGone || isLeaving || movedTo(held, from: other, after: chain) != nil else { return false }
+            }
+            let event = moveEvent(path, was, to: other, now, isReplacing: held != nil)
+            return shared.callbacks.admits(index, attributed(event))
         }
     }
 

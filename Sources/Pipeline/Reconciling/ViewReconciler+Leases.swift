@@ -170,7 +170,7 @@ extension ViewReconciler {
             offer.isRepeat = true
             offer.steps = 0
         }
-        for path in offer.paths { removeDue(path) }
+        removeDue(offer.event)
         offer.state = .leased
         if offer.steps == 0 || !shared.applies(.retainedSteps) {
             offer.wasNamed = false
@@ -194,7 +194,7 @@ extension ViewReconciler {
             isRepeat: event.from == nil && now.flatMap { now in left.map { $0.isSameState(as: now) } } ?? false,
             changed: event.kind == .deleted ? nil : now?.changed, trustBefore: before)
         if event.from != nil { offer.left = now }
-        for path in paths { removeDue(path) }
+        removeDue(event)
         // What was written under the former name is reported after the move.
         if event.from != nil, let now, event.before?.isSameState(as: now) == true, event.snapshot.changed != now.changed
         {
@@ -203,6 +203,13 @@ extension ViewReconciler {
         offers.insert(offer)
         shared.active.insert(index)
         return offer
+    }
+
+    /// Removes the paths of a leased event from the order.
+    ///
+    /// Another file at the source of a move stays due: gone paths may wait for it.
+    private mutating func removeDue(_ event: FileEvent) {
+        for path in event.paths where path != event.from || present(path) == nil { removeDue(path) }
     }
 
     /// Ends an offer in favor of a newer event; its paths stay uncertain and are compared.

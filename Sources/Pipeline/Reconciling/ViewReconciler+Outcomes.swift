@@ -148,9 +148,14 @@ extension ViewReconciler {
             // Without an event for the new name, the old one is gone.
             set(from, LedgerRow(source, offer.trustBefore[from] ?? .uncertain))
         } else {
-            // A file that the action itself has written there since is another one.
-            let isWritten = source != nil && source?.identity != offer.event.before?.identity
-            set(from, isWritten ? LedgerRow(source) : LedgerRow())
+            // A file that the action itself has written there since is another one. If it is not, the moved file has
+            // replaced what the action has written.
+            let isOther = source != nil && source?.identity != offer.event.before?.identity
+            if isOther {
+                set(from, LedgerRow(source))
+            } else {
+                set(from, offer.hasWrittenSource ? LedgerRow(source, .uncertain) : LedgerRow())
+            }
         }
     }
 
@@ -273,6 +278,9 @@ extension ViewReconciler {
         let trust = shared.ledger.row(of: view.id, at: path).trust
         markHandled(path)
         if trust == .uncertain { set(path, LedgerRow(row(path).handled, .uncertain)) }
+        if let offer = offers.offer(at: path), offer.event.from == path {
+            offers.update(offer.number) { $0.hasWrittenSource = true }
+        }
         // The file is hinted again, so that the next poll does not miss it if it is gone by then.
         if isPolled(path) { shared.doubted.append(path) }
     }

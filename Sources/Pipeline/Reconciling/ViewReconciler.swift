@@ -12,7 +12,7 @@ package struct ViewReconciler {
     var policy: Int
     let shared: SharedState
     var due = DueTable()
-    /// The due paths without a row, by their files.
+    /// The due paths with a file that is not handled there, by their files.
     var dueFiles = FileIndex()
     var offers = OfferTable()
     var frozen = FrozenPaths()
@@ -214,9 +214,11 @@ package struct ViewReconciler {
         var entry = DueTable.Entry(
             settled: settled.map { DueTable.Stamp($0) }, signs: hints.signs.union(before?.signs ?? []),
             origin: hints.origin, time: time ?? shared.host.clock.time(), announced: before?.announced,
-            digest: settled??.digest, isConfirmed: hints.isConfirmed)
+            digest: settled??.digest, isConfirmed: before?.isAnswered(by: hints.request) ?? false)
+        // A hint that answers an earlier request shows nothing new.
+        if hints.request != 0 { entry.request = before?.request ?? 0 }
         let file = settled == nil ? hints.file : settled??.identity
-        if let file, view.mask.contains(.moved), row(path).handled == nil {
+        if let file, view.mask.contains(.moved), row(path).handled?.identity != file {
             entry.file = file
             dueFiles.insert(path, file)
         }
@@ -324,7 +326,10 @@ package struct ViewReconciler {
 
     mutating func wait(_ path: PathBytes, _ wait: DueTable.Wait) {
         due.wait(path, for: wait)
-        if case .listing = wait, shared.unlisted.isEmpty { shared.doubted.append(path) }
+        if case .listing = wait, shared.unlisted.isEmpty, due[path]?.request == 0 {
+            shared.doubted.append(path)
+            due.setRequest(path, shared.request)
+        }
         // The path that contains its file may never settle.
         guard case .path(let other) = wait, due[other] == nil, let file = shared.dirty.file(at: other) else { return }
         addDue(other, settled: nil, DirtyPaths.Hints(signs: [.appeared], origin: .live, file: file))

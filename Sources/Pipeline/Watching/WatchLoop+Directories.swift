@@ -254,10 +254,9 @@ extension WatchLoop {
 
     func poll(_ subject: PollSchedule.Subject) {
         switch subject {
-        case .paths(let paths, let turns, let interval) where turns > 1:
-            polling.schedule.add(.paths(paths, after: turns - 1, every: interval), every: interval, after: .now)
-        case .paths(let paths, _, _):
-            hints += paths.map { Hint(path: $0, signs: .polled, origin: .poll) }
+        case .paths(let doubt, let turns, let interval) where turns > 1:
+            polling.schedule.add(.paths(doubt, after: turns - 1, every: interval), every: interval, after: .now)
+        case .paths(let doubt, _, _): hints += doubt.hints
         case .root(let index):
             roots[index].isScheduled = false
             if kernel.inotify == nil { openInotify() }
@@ -302,9 +301,11 @@ extension WatchLoop {
     ///
     /// A directory that is being polled now joins its queue behind them, so they
     /// wait for a second turn.
-    func hintAgain(_ paths: [PathBytes]) {
-        for case (let interval?, let paths) in Dictionary(grouping: paths, by: { roots.longestInterval(holding: $0) }) {
-            polling.schedule.add(.paths(paths, after: 2, every: interval), every: interval, after: .now)
+    func hintAgain(_ doubt: DoubtedPaths) {
+        let byInterval = Dictionary(grouping: doubt.paths) { roots.longestInterval(holding: $0) }
+        for case (let interval?, let paths) in byInterval {
+            let part = DoubtedPaths(paths, request: doubt.request)
+            polling.schedule.add(.paths(part, after: 2, every: interval), every: interval, after: .now)
         }
     }
 

@@ -110,7 +110,7 @@ final class WatchLoop {
             let status = status()
             for survey in requests.surveys { survey.end(status) }
         }
-        hintAgain(requests.doubted)
+        for doubt in requests.doubts { hintAgain(doubt) }
         if let change = requests.change { self.change(to: change.scope, number: change.number) }
     }
 

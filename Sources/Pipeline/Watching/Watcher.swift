@@ -1,3 +1,4 @@
+package import FileEvents
 import Glibc
 import Synchronization
 package import System
@@ -17,7 +18,7 @@ package final class Watcher: HintProducer {
     /// The requests of other threads for the next turn of the watcher's thread.
     struct Requests {
         var isRescanWanted = false
-        var doubted: [PathBytes] = []
+        var doubts: [DoubtedPaths] = []
         var change: (scope: WatchScope, number: Int)?
         var surveys: [Request<WatchStatus>] = []
         /// Requests to read the kernel queue.
@@ -111,7 +112,9 @@ package final class Watcher: HintProducer {
     ///
     /// For paths that existed when a caller checked them, but perhaps not at the last
     /// poll: if they vanish before the next poll, polling finds no difference.
-    package func hintAgain(_ paths: [PathBytes]) { if !paths.isEmpty { control.request { $0.doubted += paths } } }
+    package func hintAgain(_ doubt: DoubtedPaths) {
+        if !doubt.paths.isEmpty { control.request { $0.doubts.append(doubt) } }
+    }
 
     /// Returns once all events that the kernel had queued before the call are hinted.
     ///
@@ -148,6 +151,23 @@ package final class Watcher: HintProducer {
     deinit { stop() }
 }
 
+/// The paths of a request to hint them again.
+package struct DoubtedPaths: Sendable {
+    package var paths: [PathBytes]
+    /// The number of the request, which its hints carry.
+    package var request: UInt32
+
+    package init(_ paths: [PathBytes], request: UInt32) { (self.paths, self.request) = (paths, request) }
+
+    package var hints: [Hint] {
+        paths.map { path in
+            var hint = Hint(path: path, signs: .polled, origin: .poll)
+            hint.request = request
+            return hint
+        }
+    }
+}
+
 /// A source of hints for the queue: a ``Watcher``, or a simulated one.
 package protocol HintProducer: Sendable {
     /// Lists all roots again and hints everything found; the last report is `rescanned`.
@@ -157,7 +177,7 @@ package protocol HintProducer: Sendable {
     func change(to scope: WatchScope, number: Int)
 
     /// Hints the paths once more, after all polled directories have been polled again.
-    func hintAgain(_ paths: [PathBytes])
+    func hintAgain(_ doubt: DoubtedPaths)
 
     /// Returns once all events that the kernel had queued before the call are hinted.
     func drain()

@@ -52,7 +52,7 @@ struct PollingTests {
             TestFile.write(root.appending("sub/file"), "x")
             let watched = try Self.watch(root)
             let path = root.appending("sub/came and went")
-            watched.hintAgain([path])
+            watched.hintAgain(DoubtedPaths([path], request: 1))
             #expect(watched.wait { $0.hints[path] == .polled })
         }
     }

@@ -45,7 +45,7 @@ final class Watched {
     }
     func stop() { watcher.stop() }
     func rescan() { watcher.rescan() }
-    func hintAgain(_ paths: [PathBytes]) { watcher.hintAgain(paths) }
+    func hintAgain(_ doubt: DoubtedPaths) { watcher.hintAgain(doubt) }
 }
 
 /// `watch-hints` in a separate process; see its source for the lines.

@@ -68,6 +68,25 @@ enum CoreCases {
             "renamed and written again", "new a, rename a b, create a", gives: "created a, moved a>b, created a"),
         ScriptedCase("over another", "new a, new b, rename a b", gives: "created a, created b, moved a>b"),
         ScriptedCase(
+            "over another, the old name first", "new a, new b, rename a b, settle a, lease a",
+            gives: "created a, created b, moved a>b"),
+        ScriptedCase(
+            "each to the name of the next", "new a, new b, rename b c, rename a b, settle, lease a",
+            gives: "created a, created b, moved b>c, moved a>b"),
+        ScriptedCase(
+            "three, each to the name of the next",
+            "new a, new b, new c, rename c d, rename b c, rename a b, settle, lease a, lease b",
+            gives: "created a, created b, created c, moved c>d, moved b>c, moved a>b"),
+        ScriptedCase(
+            "three, each to the name of the next, while down",
+            "new a, new b, new c, halt, rename c d, rename b c, rename a b, boot",
+            gives: "created a, created b, created c, moved c>d, moved b>c, moved a>b"),
+        ScriptedCase(
+            "renamed between two polls, before it is hinted again",
+            "create x/a, list, give x/a, list, list x/, rename x/a x/b, list, settle x/a, lease x/a",
+            gives: "created x/a, moved x/a>x/b"
+        ) { $0.isPolled = true },
+        ScriptedCase(
             "interrupted move", "new a, rename a b, settle, lease b, begin, crash, create a",
             gives: "created a, moved a>b, moved a>b, modified b, created a"),
         ScriptedCase("moved to a name that is refused", "new a, rename a b", gives: "created a, deleted a") {

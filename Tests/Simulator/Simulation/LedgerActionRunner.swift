@@ -77,8 +77,7 @@ final class LedgerActionRunner {
         program.reconciler?.shared.accepted = []
         recordFrozen()
         stopOvertaken()
-        program.watcher?.hintAgain(program.reconciler?.shared.doubted ?? [])
-        program.reconciler?.shared.doubted = []
+        if let doubt = program.reconciler?.shared.takeDoubted() { program.watcher?.hintAgain(doubt) }
     }
 
     // MARK: Actions

@@ -74,8 +74,8 @@ package final class SimulatedWatcher: HintProducer {
 
     package func change(to scope: WatchScope, number: Int) { state.withLock { $0.change = (scope, number) } }
 
-    package func hintAgain(_ paths: [PathBytes]) {
-        if !paths.isEmpty { state.withLock { $0.doubts.append((paths, 2)) } }
+    package func hintAgain(_ doubt: DoubtedPaths) {
+        if !doubt.paths.isEmpty { state.withLock { $0.doubts.append((doubt, 2)) } }
     }
 
     package func stop() { state.withLock { $0.isStopped = true } }

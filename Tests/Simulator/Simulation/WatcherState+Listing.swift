@@ -82,9 +82,7 @@ extension WatcherState {
                 check(index, because: .event, &world)
             }
             for index in doubts.indices { doubts[index].turns -= 1 }
-            for doubt in doubts where doubt.turns == 0 {
-                output.hints += doubt.paths.map { Hint(path: $0, signs: .polled, origin: .poll) }
-            }
+            for (doubt, turns) in doubts where turns == 0 { output.hints += doubt.hints }
             doubts.removeAll { $0.turns == 0 }
             return
         }

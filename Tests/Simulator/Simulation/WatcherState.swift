@@ -52,7 +52,7 @@ struct WatcherState {
     var scans: [Scan] = []
     var visits: [Visit] = []
     var polls: [Poll] = []
-    var doubts: [(paths: [PathBytes], turns: Int)] = []
+    var doubts: [(doubt: DoubtedPaths, turns: Int)] = []
     var change: (scope: WatchScope, number: Int)?
     var rescan = (isWanted: false, isRunning: false, isOverflow: false)
     var isReady = false

@@ -11,7 +11,7 @@ struct PollSchedule {
         /// A check whether the root exists and is the same directory.
         case root(Int)
         /// Paths to hint after everything in the queue has had its turn this number of times.
-        case paths([PathBytes], after: Int, every: Duration)
+        case paths(DoubtedPaths, after: Int, every: Duration)
     }
 
     private struct Line {
