@@ -6,7 +6,7 @@ import System
 
 /// The destinations of a plugin's runs: the parameters that its schema marks as paths of outputs, each of one file.
 struct PluginDestinations {
-    /// What happens if the output of another file is at the destination.
+    /// The handling of a destination at which the output of another file is.
     private enum Conflict: String, CaseIterable { case fail, skip, rename, overwrite }
 
     private static let conflictName = "on_conflict"

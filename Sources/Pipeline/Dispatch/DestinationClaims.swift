@@ -53,7 +53,7 @@ final class DestinationClaims: OutputClaims {
             let made = outputs.filter { if case .absent = host.fileSystem.stat($0) { false } else { true } }
             store.record(made, of: OutputMaker(rule: job.rule, source: job.event.path))
         }
-        // Only now, so that the record is seen by whoever claims them next.
+        // Only now, so that the next job that claims them sees the record.
         claims.withLock { claims in for output in outputs { claims.holders[output] = nil } }
     }
 }
