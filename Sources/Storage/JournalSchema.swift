@@ -52,6 +52,12 @@ package enum JournalSchema {
             PRIMARY KEY (rule, path)
         ) STRICT, WITHOUT ROWID;
 
+        CREATE TABLE makers (
+            output BLOB PRIMARY KEY,
+            rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
+            source BLOB NOT NULL
+        ) STRICT, WITHOUT ROWID;
+
         CREATE TABLE jobs (
             id TEXT PRIMARY KEY,
             rule TEXT NOT NULL,
@@ -122,5 +128,5 @@ package enum JournalSchema {
         """
 
     /// The names of the tables that a file must have.
-    static let names = ["attempts", "due", "jobs", "ledger", "mounts", "rules", "state"]
+    static let names = ["attempts", "due", "jobs", "ledger", "makers", "mounts", "rules", "state"]
 }

@@ -200,7 +200,7 @@ NOTES = {"Documents/inbox/a.md": b"the lighthouse", "Documents/inbox/b.txt": b"a
 TABLE = {
     ("README.md", "thumbnails"): Recipe(
         {**THUMBNAILS, "Pictures/inbox/raw.heic": source_image(".avif", "heifsave", "--compression", "av1")},
-        {"Pictures/thumbs/sea.jpg": image("jpeg"), "Pictures/thumbs/chart.png": image("png"),
+        {"Pictures/thumbs/sea.jpg.webp": image("webp"), "Pictures/thumbs/2026/chart.png.webp": image("webp"),
          "Pictures/thumbs/raw.heic.webp": image("webp")}),
     ("README.md", "unpack"): Recipe(
         {"Downloads/a.zip": ZIP, "Downloads/b.tar.gz": TAR},

@@ -14,7 +14,7 @@ struct QueryPlanTests {
     ]
 
     /// The tables that grow.
-    private static let large = ["jobs", "ledger", "due", "attempts", "logs"]
+    private static let large = ["jobs", "ledger", "due", "attempts", "logs", "makers"]
 
     @Test func `no prepared statement scans a whole table`() throws {
         let bench = StoreBench()
@@ -25,6 +25,7 @@ struct QueryPlanTests {
             "INSERT INTO jobs", "UPDATE jobs", "INSERT OR REPLACE INTO attempts", "DELETE FROM attempts",
             "FROM ledger WHERE rule = ? AND path = ?", "INDEXED BY ledger_by_identity", "INSERT INTO ledger",
             "DELETE FROM ledger", "ORDER BY ended", "code = 'ready'", "FROM due", "AND rule = ? ORDER BY position",
+            "FROM makers WHERE output = ?",
         ] {
             #expect(plans.contains { $0.sql.contains(word) }, "no statement with '\(word)'")
         }

@@ -90,6 +90,10 @@ package struct Invocation: Sendable {
     package var mayStart: @Sendable () -> Bool = { true }
     /// Called before a path is written, so that its new state is known to be the action's own work.
     package var willWrite: @Sendable (PathBytes) -> Void = { _ in }
+    /// The record of outputs; nil if no action runs.
+    package var outputClaims: (any OutputClaims)?
+    /// The directories that the handler has created; nil for a plugin or a program.
+    package var madeDirectories: MadeDirectories?
     /// Reports the progress, from 0 to 1, with a message for the user; may be called often.
     package var progress: @Sendable (Double, String?) -> Void
 

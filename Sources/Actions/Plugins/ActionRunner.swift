@@ -32,7 +32,13 @@ package struct ActionRunner: Sendable {
                 guard reference.location != nil || invocations.allSatisfy({ $0.mayStart() }) else {
                     return all(.interrupted("Alight stops"))
                 }
-                return handler.run(invocations)
+                guard reference.location == nil else { return handler.run(invocations) }
+                for index in invocations.indices { invocations[index].madeDirectories = MadeDirectories() }
+                return zip(invocations, handler.run(invocations)).map { invocation, outcome in
+                    var outcome = outcome
+                    if outcome.changes.isEmpty { outcome.changes = invocation.madeDirectories?.changes ?? [] }
+                    return outcome
+                }
             case .exec, .shell:
                 for index in invocations.indices { invocations[index].parameters = .object([:]) }
                 let call = try CommandCall.make(for: action, invocations.first)

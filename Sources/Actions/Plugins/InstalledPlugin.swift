@@ -8,6 +8,8 @@ package struct InstalledPlugin: Sendable, Hashable {
     package var description: PluginDescription
     /// The directory of the plugin, or the executable itself.
     package var location: PathBytes
+    /// The parameters of a rule: those of the description, and the ones that Alight itself evaluates.
+    package let parameters: ParameterSchema?
     /// The absolute path of the executable.
     package var executable: PathBytes
     /// The arguments before the verb.
@@ -20,6 +22,7 @@ package struct InstalledPlugin: Sendable, Hashable {
         notices: [String] = []
     ) {
         self.description = description
+        parameters = description.parameters.map(PluginDestinations.parameters)
         self.location = location
         self.executable = executable
         self.arguments = arguments
@@ -42,7 +45,7 @@ package struct InstalledPlugin: Sendable, Hashable {
             words.contains("any") ? nil : Set(words.compactMap(FileType.init(rawValue:)))
         }
         return HandlerDescription(
-            reference: HandlerReference(name: description.name, location: location), parameters: description.parameters,
+            reference: HandlerReference(name: description.name, location: location), parameters: parameters,
             events: events, types: types, traits: description.sharesFile ?? false ? .sharesFile : [])
     }
 }

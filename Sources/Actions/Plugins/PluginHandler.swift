@@ -24,10 +24,17 @@ package struct PluginHandler: Handler {
 
     /// Runs the plugin for several events, with as many in one request as the rule and its description allow.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
-        var outcomes = invocations.map { problem(with: $0.job.event) }
+        let destinations = PluginDestinations(of: plugin.description)
+        var invocations = invocations
+        var outcomes = invocations.indices.map { index in
+            problem(with: invocations[index].job.event) ?? destinations.claim(&invocations[index])
+        }
         let open = outcomes.indices.filter { outcomes[$0] == nil }
         let ended = host.run(open.map { invocations[$0] }, most: most(of: invocations), call(for:))
-        for (index, outcome) in zip(open, ended) { outcomes[index] = outcome }
+        for (index, outcome) in zip(open, ended) {
+            destinations.release(invocations[index], outcome)
+            outcomes[index] = outcome
+        }
         return outcomes.compactMap(\.self)
     }
 
@@ -36,7 +43,12 @@ package struct PluginHandler: Handler {
         let problems = invocations.compactMap { invocation in
             problem(with: invocation.job.event).map { ActionPlan(.impossible($0), action, [invocation]) }
         }
-        let open = invocations.filter { problem(with: $0.job.event) == nil }
+        let destinations = PluginDestinations(of: plugin.description)
+        let open = invocations.filter { problem(with: $0.job.event) == nil }.map { invocation in
+            var invocation = invocation
+            _ = destinations.claim(&invocation)
+            return invocation
+        }
         return problems + host.plan(action, open, most: most(of: invocations), call(for:))
     }
 

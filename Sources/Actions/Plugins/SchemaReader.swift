@@ -51,14 +51,15 @@ enum SchemaReader {
         }
         let items = try members["items"].map { item throws(HandlerProblem) in try read(item, at: "\(location).items") }
         let role = try fields.text("x-alight")
-        if let role, role != ParameterSchema.destination {
+        if let role, role != ParameterSchema.destination, role != ParameterSchema.shared {
             throw HandlerProblem(
                 message: "'\(location).x-alight' is '\(role)'",
-                help: "write '\(ParameterSchema.destination)', for a path that is written to",
+                help: "write '\(ParameterSchema.destination)' for the path of one file's output, or "
+                    + "'\(ParameterSchema.shared)' for that of an output of many files",
                 key: "\(location).x-alight")
         }
         let extensions = members["x-alight-extensions"].flatMap(DestinationExtensions.init)
-        if members["x-alight-extensions"] != nil, extensions == nil || role == nil {
+        if members["x-alight-extensions"] != nil, extensions == nil || role != ParameterSchema.destination {
             throw HandlerProblem(
                 message: "'\(location).x-alight-extensions' can't be used",
                 help:

@@ -27,6 +27,24 @@ struct RuleChecks: RulePart {
         }
         checkRelativeGlobs()
         checkKinds()
+        checkDestinations()
+    }
+
+    /// Warns about a plugin's destination that is the same for files of the same name in different directories.
+    private func checkDestinations() {
+        guard patterns.contains(where: { $0.glob.depth != 0 }) else { return }
+        for step in draft.steps + draft.onFailure {
+            guard case .use(_, let with) = step.action.work, case .object(let members) = with,
+                members["on_conflict"] == nil
+            else { continue }
+            for destination in step.destinations where destination.losesDirectory {
+                problems.warning(
+                    "files of the same name in different directories have the same destination "
+                        + quoted(destination.written),
+                    at: destination.range,
+                    help: "put '${relative}' into it, which contains the directory, or set 'on_conflict'")
+            }
+        }
     }
 
     /// Whether programs run as root if Alight does.

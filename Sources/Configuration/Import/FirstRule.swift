@@ -144,7 +144,7 @@ package struct FirstRule {
         case "object":
             let members = schema.properties ?? [:]
             guess = .object((schema.required ?? []).reduce(into: [:]) { $0[$1] = members[$1].flatMap(sample) })
-        case "string" where schema.role == ParameterSchema.destination: guess = "done/${name}"
+        case "string" where schema.isOutput: guess = "done/${name}"
         default: guess = nil
         }
         guard let guess, ParameterCheck.problems(in: ParameterTemplate(example: guess), schema: schema).isEmpty else {

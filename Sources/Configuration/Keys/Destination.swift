@@ -10,6 +10,8 @@ struct Destination {
     var baseDirectory: PathBytes
     /// The types of the files that the action writes; nil for those of the rule's files.
     var types: Set<FileType>?
+    /// Whether many files share the output.
+    var isShared = false
     /// Whether the handler is built in; built-in handlers skip a file that is already at its destination.
     var isBuiltIn: Bool
     /// Whether the action writes there only after a job has failed permanently.
@@ -68,6 +70,17 @@ struct Destination {
         return isBuiltIn ? paths.filter { $0 != input.bytes } : paths
     }
 
+    /// Whether it is the path of an output of one file, and contains nothing of the file but its name.
+    var losesDirectory: Bool {
+        !isBuiltIn && !isShared
+            && !template.placeholders.contains { placeholder in
+                switch placeholder {
+                case .path, .directory, .relative, .from, .job, .inode, .id, .stepOutput, .group, .namedGroup: true
+                default: false
+                }
+            }
+    }
+
     /// Whether the template itself specifies the end of the name.
     private var isWrittenOut: Bool { template.parts.last?.literal.map { $0.last != .slash } ?? false }
 
@@ -115,11 +128,12 @@ extension ActionDecoder {
     ) -> [Destination] {
         guard let schema, let node else { return [] }
         switch parameters {
-        case .text(let template) where schema.role == ParameterSchema.destination:
+        case .text(let template) where schema.isOutput:
             checkExpansion(of: node.text ?? "", node)
             return [
                 Destination(
                     template: template, baseDirectory: directory, types: handler.outputTypes,
+                    isShared: schema.role == ParameterSchema.shared,
                     isBuiltIn: handler.reference.location == nil, extensions: extensions, written: node.text ?? "",
                     range: mark(node), problems: problems)
             ]

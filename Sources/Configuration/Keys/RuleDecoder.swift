@@ -114,6 +114,7 @@ struct RuleDecoder: RulePart {
         let formerly = draft["formerly"].map { self.formerly($0, name: draft.rule.name) } ?? []
         draft.rule.formerly = formerly.map(\.name)
         draft.completeFilter(patterns ?? [])
+        draft.excludeTrash(hostEnvironment)
         let uses = captures.uses[usesBefore...]
         RuleChecks(decoder: self, draft: draft, patterns: patterns ?? [], captures: uses).run()
         guard problems.errorCount == errorsBefore, !hasOmission(node), patterns != nil, steps != nil else { return nil }

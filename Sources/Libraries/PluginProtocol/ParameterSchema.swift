@@ -31,14 +31,17 @@ public final class ParameterSchema: Sendable, Hashable {
     public let description: String?
     /// Whether the value is a secret, which never appears in logs, journal, explain or dashboard.
     public let writeOnly: Bool?
-    /// The meaning of the value to Alight: ``destination`` for a path that the action writes to, ``literal`` for a
-    /// string without placeholders.
+    /// The meaning of the value to Alight: ``destination`` or ``shared`` for a path that the action writes to,
+    /// ``literal`` for a string without placeholders.
     public let role: String?
     /// For a ``destination``: the extensions that the file can have.
     public let extensions: DestinationExtensions?
 
-    /// The role of a parameter with an output path; used to find rules that could trigger each other.
+    /// The role of a parameter with the path of an output of one file; used to find rules that could trigger each
+    /// other, and files that would replace each other's output.
     public static let destination = "destination"
+    /// The role of a parameter with the path of an output that many files share, such as a database.
+    public static let shared = "shared"
     /// The role of a URL, in which the values of placeholders are percent-encoded; for built-in handlers only.
     package static let url = "url"
 
@@ -69,6 +72,20 @@ public final class ParameterSchema: Sendable, Hashable {
         (self.pattern, self.items, self.minItems, self.maxItems) = (pattern, items, minItems, maxItems)
         (self.title, self.description, self.writeOnly) = (title, description, writeOnly)
         (self.role, self.extensions) = (role, extensions)
+    }
+
+    /// Whether the value is a path that the action writes to.
+    package var isOutput: Bool { role == Self.destination || role == Self.shared }
+
+    /// Returns the schema with further properties; those that exist are unchanged.
+    package func adding(_ further: [String: ParameterSchema]) -> ParameterSchema {
+        ParameterSchema(
+            type: type, properties: (properties ?? [:]).merging(further) { own, _ in own }, required: required,
+            additionalProperties: additionalProperties, minProperties: minProperties,
+            dependentRequired: dependentRequired, oneOf: oneOf, enum: `enum`, const: const, default: `default`,
+            examples: examples, minimum: minimum, maximum: maximum, minLength: minLength, maxLength: maxLength,
+            pattern: pattern, items: items, minItems: minItems, maxItems: maxItems, title: title,
+            description: description, writeOnly: writeOnly, role: role, extensions: extensions)
     }
 
     /// The schema as JSON.

@@ -94,6 +94,7 @@ struct Attempt: Sendable {
     let host: Host
     let permission: StartPermission
     let mailbox: Mailbox
+    let outputClaims: DestinationClaims
 
     func run() -> Result {
         let start = host.clock.now()
@@ -180,6 +181,7 @@ struct Attempt: Sendable {
         log[metadataKey: "job"] = "\(job.id)"
         var invocation = rule.invocation(
             for: job, now: now, timeout: timeout, count: inputs.count, stop: stop, log: log)
+        invocation.outputClaims = outputClaims
         invocation.mayStart = { [permission] in permission.wait() }
         invocation.willWrite = { for name in names(of: $0) { mailbox.post(.declared(job.id, name)) } }
         return invocation

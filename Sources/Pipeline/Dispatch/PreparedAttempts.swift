@@ -13,9 +13,11 @@ struct PreparedAttempts {
     /// The permission of the attempts.
     private var permission = StartPermission()
     private var isSubmitted = false
+    private let outputClaims: DestinationClaims
 
     init(_ engine: Engine, limit: Int) {
         self.engine = engine
+        outputClaims = DestinationClaims(engine.store, engine.host)
         executor = engine.options.executor ?? WorkerPool(limit: engine.options.isDry ? 1 : limit)
     }
 
@@ -25,7 +27,7 @@ struct PreparedAttempts {
         attempts.append(
             Attempt(
                 inputs: inputs, rule: rule, perform: engine.perform, stop: stop, log: engine.log, host: engine.host,
-                permission: permission, mailbox: engine.mailbox))
+                permission: permission, mailbox: engine.mailbox, outputClaims: outputClaims))
     }
 
     /// Starts the attempts on threads of the pool; their actions wait for ``launch(running:)``.

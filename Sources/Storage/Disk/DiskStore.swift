@@ -202,6 +202,29 @@ package final class DiskStore: LedgerStore {
         read { try $0.refusal(rule, path, snapshot) } ?? nil
     }
 
+    /// Returns the file from which an output was made; nil if that is unknown.
+    package func maker(of output: PathBytes) -> OutputMaker? {
+        read { state in
+            try state.tables.makers.maker(of: output).flatMap { row in
+                state.rules.name(of: row.rule).map { OutputMaker(rule: $0, source: row.source) }
+            }
+        } ?? nil
+    }
+
+    /// Records the file from which outputs were made, at once; after an error it stays unknown.
+    package func record(_ outputs: [PathBytes], of maker: OutputMaker) {
+        access { state in
+            guard let rule = state.rules.rows[maker.rule] else { return }
+            try? state.access { _ in
+                try state.tables.transaction.run {
+                    for output in outputs {
+                        try state.tables.makers.write(output, rule: rule.id, source: maker.source)
+                    }
+                }
+            }
+        }
+    }
+
     /// Writes the changes in one transaction.
     ///
     /// - Returns: Nil once they are committed. After an error nothing is written, and the caller passes the changes

@@ -8,6 +8,7 @@ import System
 struct StoreTables {
     var ledger: LedgerTable
     let due: DuePathTable
+    let makers: MakerTable
     let jobs: JobTable
     let attempts: AttemptTable
     let history: HistoryPruning
@@ -18,6 +19,7 @@ struct StoreTables {
     init(_ database: Database, run: Int64, _ retention: JournalRetention, _ errors: ReadErrors) throws {
         ledger = try LedgerTable(database, run: run, errors)
         due = try DuePathTable(database, errors)
+        makers = try MakerTable(database)
         jobs = try JobTable(database)
         attempts = try AttemptTable(database)
         history = try HistoryPruning(database, retention)

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import System
 import TestKit
 import Testing
 
@@ -53,6 +54,24 @@ struct ApplyCommandTests {
     private static func states(_ tree: borrowing TemporaryTree) -> [String] {
         let (_, output, _) = JournalCommand.run(tree, ["jobs", "--limit", "0"])
         return output.split(separator: "\n").map { String($0.split(separator: "\t")[1]) }.sorted()
+    }
+
+    @Test func `root refuses a path through another user's link`() {
+        guard geteuid() == 0 else {
+            print("skipped: needs root")
+            return
+        }
+        withTempTree { tree in
+            Self.make(tree, ["x/a.txt"])
+            _ = tree.path("in/link").withCString { link in symlink("x", link) }
+            _ = tree.path("in/link").withCString { lchown($0, 65534, 65534) }
+            for arguments in [["notes", "in/link/a.txt"], ["--force", "notes", "in/link/a.txt"]] {
+                let (status, _, error) = Self.apply(tree, arguments)
+                #expect(status == 1)
+                #expect(error.contains("root does not follow the symbolic link '\(tree.path("in/link"))'"), "\(error)")
+                #expect(Self.handled(tree).isEmpty)
+            }
+        }
     }
 
     @Test func `a rule is run for the matching files below a directory, whatever its events`() {

@@ -64,6 +64,27 @@ struct UndoCommandTests {
         }
     }
 
+    @Test func `the directory that a failed attempt made is removed`() {
+        withTempTree { tree in
+            let rules = """
+                rules:
+                  - name: never
+                    path: ../in/*.bin
+                    settle: 100ms
+                    existing: process
+                    retry: { attempts: 1 }
+                    action: { use: extract, with: { to: ../never/made/ } }
+
+                """
+            Self.make(tree, rules, ["in/a.bin"])
+            #expect(JournalCommand.run(tree, ["run", "--once"]).status != 0)
+            #expect(TestFile.exists(tree.path("never/made")))
+            let (status, output, error) = Self.undo(tree, ["--since", "10m"])
+            #expect(status == 0, "\(output)\(error)")
+            #expect(!TestFile.exists(tree.path("never")), "\(output)")
+        }
+    }
+
     @Test func `a running instance does the undo, and no rule receives an event for it`() {
         withTempTree { tree in
             Self.make(

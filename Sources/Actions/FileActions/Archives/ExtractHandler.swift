@@ -1,5 +1,6 @@
 package import ActionAPI
 import CAlightLinux
+import Globbing
 import PluginProtocol
 package import Rules
 import System
@@ -17,7 +18,27 @@ package struct ExtractHandler: FileHandler {
             to: .path(
                 "The directory to create, or with a slash at its end the directory in which to create one named "
                     + "after the archive.", example: "done/"),
-            ["limits": ExtractLimits.schema]), required: ["to"], types: [.file])
+            ["limits": ExtractLimits.schema, "exclude": Self.excludeSchema]), required: ["to"], types: [.file])
+
+    private static let excludeSchema = ParameterSchema(
+        type: "array", default: ["**/__MACOSX", "**/.DS_Store"], examples: [["**/*.tmp"]],
+        items: ParameterSchema(type: "string", minLength: 1, role: ParameterSchema.literal),
+        description: "The entries that are not unpacked: globs relative to the top of the archive. A glob that matches "
+            + "a directory also excludes everything below it.")
+
+    /// Returns the globs of the parameter `exclude`.
+    private func excluded(_ invocation: Invocation) throws(FileError) -> [Glob] {
+        guard case .array(let patterns)? = invocation.parameters["exclude"] else { return [] }
+        var globs: [Glob] = []
+        for pattern in patterns.compactMap(\.bytes) {
+            do throws(GlobError) {
+                globs.append(try Glob(pattern, options: Glob.Options(matchesHidden: true)))
+            } catch {
+                throw .failed("'exclude': \(error.message); \(error.help)", code: "bad-parameters")
+            }
+        }
+        return globs
+    }
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         if let problem = ArchiveFormat.problem { throw .failed(problem, code: "no-library") }
@@ -27,6 +48,7 @@ package struct ExtractHandler: FileHandler {
         } catch {
             throw FileError.failed("'limits.size': \(error.message); \(error.help)", code: "bad-parameters")
         }
+        let excluded = try excluded(invocation)
         let source = try SourceFile(invocation)
         let archive = try source.openForReading()
         let isInto = invocation.parameters["to"]?.bytes?.last == .slash
@@ -37,7 +59,7 @@ package struct ExtractHandler: FileHandler {
         }
         let staging = try StagedDirectory(in: location.directory, for: location.name)
         let extraction = Extraction(
-            of: source, into: staging.content, limits, mask: staging.mask, within: location.limit)
+            of: source, into: staging.content, limits, without: excluded, mask: staging.mask, within: location.limit)
         do throws(FileError) {
             try extraction.run(archive)
         } catch {

@@ -1,6 +1,7 @@
 import ActionAPI
 import CLibArchive
 import Glibc
+import Globbing
 import System
 
 /// The extraction of an archive into a directory that no other process knows yet.
@@ -11,6 +12,7 @@ final class Extraction {
     private let source: SourceFile
     private let directory: DirectoryHandle
     private let limits: ExtractLimits
+    private let excluded: [Glob]
     private let limit: WorkLimit
     /// The mode bits that new files do not get.
     private let mask: UInt32
@@ -29,13 +31,14 @@ final class Extraction {
     ///   - source: The archive.
     ///   - directory: An empty directory.
     ///   - limits: The limits on the content.
+    ///   - excluded: The globs of the entries that are not unpacked, relative to the top of the archive.
     ///   - mask: The umask.
     ///   - limit: The limit of the work, checked for each block.
     init(
-        of source: SourceFile, into directory: DirectoryHandle, _ limits: ExtractLimits, mask: UInt32,
-        within limit: WorkLimit
+        of source: SourceFile, into directory: DirectoryHandle, _ limits: ExtractLimits, without excluded: [Glob],
+        mask: UInt32, within limit: WorkLimit
     ) {
-        (self.source, self.directory, self.limits) = (source, directory, limits)
+        (self.source, self.directory, self.limits, self.excluded) = (source, directory, limits, excluded)
         (self.mask, self.limit) = (mask, limit)
     }
 
@@ -57,7 +60,7 @@ final class Extraction {
             while true {
                 let result = cla_reader_next(reader, &entry)
                 if result == 0 { break }
-                guard result > 0 else { throw problem(of: reader) }
+                guard result > 0 else { throw problem(of: reader, archive) }
                 try take(entry, reader)
             }
             guard count > 0 else { throw FileError.failed("the archive is empty", code: "empty") }
@@ -85,7 +88,7 @@ final class Extraction {
 
     // MARK: Errors
 
-    private func problem(of reader: OpaquePointer) -> FileError {
+    private func problem(of reader: OpaquePointer, _ archive: OpenFile? = nil) -> FileError {
         if let excess { return Self.tooLarge(excess) }
         let error = cla_reader_errno(reader)
         if error != 0 { return FileError(error, "cannot read '\(source.path)'") }
@@ -94,6 +97,10 @@ final class Extraction {
         let lower = text.lowercased()
         if ["encrypt", "passphrase", "password"].contains(where: { lower.contains($0) }) { return Self.encrypted }
         if text.hasPrefix("Unrecognized archive format") {
+            var start = [UInt8](repeating: 0, count: 4)
+            if let archive, pread(archive.descriptor, &start, 4, 0) == 4, start == Array("PK\u{3}\u{4}".utf8) {
+                return .failed("the archive is damaged: the directory at its end is missing", code: "damaged")
+            }
             return .failed("it is not an archive that can be unpacked (tar, zip or 7z)", code: "not-an-archive")
         }
         return .failed("the archive is damaged: \(String(cleaning: text.utf8))", code: "damaged")
@@ -134,7 +141,7 @@ final class Extraction {
     private func take(_ entry: cla_entry, _ reader: OpaquePointer) throws(FileError) {
         // A block of the archive can contain thousands of entries.
         try checkTime()
-        guard let name = Self.path(entry.name) else {
+        guard let name = Self.path(entry.name).map({ entry.is_in_zip != 0 ? ZIPName.decoded($0) : $0 }) else {
             throw .failed("refused: the archive has a name that can't be read", code: "refused")
         }
         entryName = name
@@ -147,6 +154,7 @@ final class Extraction {
             throw refusal("has no name")
         }
         guard parts.count <= Self.mostLevels else { throw refusal("is more than \(Self.mostLevels) directories deep") }
+        if isExcluded(parts) { return }
         let path = PathBytes(parts.joined(separator: [.slash]))
         let time =
             entry.has_mtime != 0
@@ -168,6 +176,14 @@ final class Extraction {
             try write(last, in: parent, entry, reader, time)
         } else {
             throw refusal("is a device, a pipe or a socket")
+        }
+    }
+
+    /// Whether the entry or a directory above it is excluded.
+    private func isExcluded(_ parts: [ArraySlice<UInt8>]) -> Bool {
+        parts.indices.contains { last in
+            let path = Array(parts[...last].joined(separator: [.slash]))
+            return excluded.contains { $0.matches(path) }
         }
     }
 

@@ -53,27 +53,4 @@ enum Destination {
         guard let path = try? path(invocation), case .absent = KernelFileSystem().stat(path) else { return [] }
         return [path]
     }
-
-    /// The maximum length of a name in bytes, on nearly every file system.
-    private static let longestName = 255
-    /// The number of names to try: the plain one, and those with a number.
-    static let mostNumbers = 10_000
-
-    /// Returns the name with a number before its extension: `a (1).txt`; 0 is the plain name.
-    ///
-    /// A name that would be too long loses the end of its stem or, if that is not enough, its own end.
-    static func numbered(_ name: PathBytes, _ number: Int) -> PathBytes {
-        guard number > 0 else { return name }
-        let name = name.bytes[...]
-        let mark = Array(" (\(number))".utf8)
-        var dot = name.lastIndex(of: .dot).flatMap { $0 > name.startIndex ? $0 : nil } ?? name.endIndex
-        let excess = name.count + mark.count - Self.longestName
-        if excess >= dot - name.startIndex { dot = name.endIndex }
-        var stem = name[..<dot]
-        if excess > 0 {
-            stem = stem.dropLast(excess)
-            stem.removeSplitCharacter(before: name[stem.endIndex...].first)
-        }
-        return PathBytes(Array(stem) + mark + Array(name[dot...]))
-    }
 }

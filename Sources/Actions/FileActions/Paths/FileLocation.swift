@@ -104,8 +104,8 @@ struct FileLocation {
         numbered: Set<Conflict> = [.rename, .deduplicate, .renameExisting],
         where isWanted: (PathBytes, Snapshot) throws(FileError) -> Bool
     ) throws(FileError) -> PathBytes? {
-        for number in 0..<(numbered.contains(conflict) ? Destination.mostNumbers : 1) {
-            let name = Destination.numbered(name, number)
+        for number in 0..<(numbered.contains(conflict) ? NumberedName.most : 1) {
+            let name = NumberedName.numbered(name, number)
             guard let there = try directory.metadata(of: name) else { return nil }
             if try isWanted(name, there) { return name }
         }
@@ -193,12 +193,12 @@ struct FileLocation {
     }
 
     private var tooManyNames: FileError {
-        FileError(EEXIST, "there are \(Destination.mostNumbers) files like '\(path)'")
+        FileError(EEXIST, "there are \(NumberedName.most) files like '\(path)'")
     }
 
     private func number(_ candidate: Candidate) throws(FileError) -> Result {
-        for number in 0..<Destination.mostNumbers {
-            let name = Destination.numbered(name, number)
+        for number in 0..<NumberedName.most {
+            let name = NumberedName.numbered(name, number)
             if try put(candidate, name) { return .placed(name) }
             if conflict == .skip { return .skipped }
             if conflict == .fail { throw FileError(EEXIST, "on_conflict is 'fail' and '\(directory.path(of: name))'") }
@@ -223,8 +223,8 @@ struct FileLocation {
 
     /// Creates the new file beside the old one, and exchanges the two, so that the name exists at all times.
     private mutating func renameExisting(_ candidate: Candidate) throws(FileError) -> Result {
-        for number in 0..<Destination.mostNumbers {
-            let numbered = Destination.numbered(name, number)
+        for number in 0..<NumberedName.most {
+            let numbered = NumberedName.numbered(name, number)
             guard try put(candidate, numbered) else { continue }
             return .placed(number > 0 ? try exchange(numbered) : name)
         }
@@ -240,8 +240,8 @@ struct FileLocation {
             return name
         case EINVAL, ENOSYS:
             // A file system without an exchange: rename the old file, then give the new file its name.
-            for number in 1..<Destination.mostNumbers {
-                let old = Destination.numbered(name, number)
+            for number in 1..<NumberedName.most {
+                let old = NumberedName.numbered(name, number)
                 error = directory.rename(name, to: directory, old, CAL_RENAME_NEW)
                 guard error != EEXIST else { continue }
                 if error == 0 { try recordRenamed(to: old) }

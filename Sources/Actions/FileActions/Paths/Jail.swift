@@ -20,6 +20,8 @@ struct Jail {
     private let roots: [PathBytes]
     /// Whether `allow` names the directories.
     private let areNamed: Bool
+    /// The record of the invocation.
+    private var record: MadeDirectories?
     /// The directories that were created.
     private(set) var changes: [FileChange] = []
 
@@ -44,6 +46,7 @@ struct Jail {
             let roots = invocation.selection.filter.roots.map { PathBytes($0) } + [invocation.job.event.root]
             self.init(roots + parameters.compactMap { invocation.literalHeads[$0] }, areNamed: false)
         }
+        record = invocation.madeDirectories
     }
 
     /// Creates a jail of these directories alone.
@@ -103,7 +106,9 @@ struct Jail {
             let made = parent.makeDirectory(name, mode: 0o777)
             guard made == 0 || made == EEXIST else { throw error(made, path) }
             if made == 0, let metadata = try parent.metadata(of: name) {
-                changes.append(FileChange(.madeDirectory(path), left: FileMark(metadata)))
+                let change = FileChange(.madeDirectory(path), left: FileMark(metadata))
+                changes.append(change)
+                record?.append(change)
             }
             // A link without a target exists, but is not a directory.
             if made != 0, try parent.metadata(of: name)?.type == .symlink { throw error(ENOTDIR, path) }

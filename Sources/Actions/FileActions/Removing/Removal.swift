@@ -1,3 +1,4 @@
+import ActionAPI
 import CAlightLinux
 import Glibc
 import System
@@ -105,8 +106,8 @@ enum Removal {
     static func restore(
         _ taken: PathBytes, _ name: PathBytes, from: DirectoryHandle, to directory: DirectoryHandle
     ) throws(FileError) {
-        for number in 0..<Destination.mostNumbers {
-            switch from.rename(taken, to: directory, Destination.numbered(name, number), CAL_RENAME_NEW) {
+        for number in 0..<NumberedName.most {
+            switch from.rename(taken, to: directory, NumberedName.numbered(name, number), CAL_RENAME_NEW) {
             case 0, ENOENT: return
             case EEXIST: continue
             case let error:

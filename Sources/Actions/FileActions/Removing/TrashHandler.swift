@@ -16,7 +16,9 @@ package struct TrashHandler: FileHandler {
         guard let change = try trash.put(source.name, in: source.directory, expecting: source.metadata) else {
             throw .gone
         }
-        var outcome = Outcome(.succeeded, "moved to the trash at \(change.path)", outputs: [change.path])
+        var outputs = [change.path]
+        if case .trashed(_, _, let info) = change.kind { outputs.append(info) }
+        var outcome = Outcome(.succeeded, "moved to the trash at \(change.path)", outputs: outputs)
         outcome.changes = [change]
         return outcome
     }

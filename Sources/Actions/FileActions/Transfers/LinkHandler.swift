@@ -68,7 +68,10 @@ package struct LinkHandler: FileHandler {
         do throws(FileError) {
             guard case .placed(let name) = try location.location(candidate) else { return location.skipped }
             try location.record(name) { .made($0, source: source.path) }
-            return location.succeeded(name) { "linked at \($0)" }
+            var outcome = location.succeeded(name) { "linked at \($0)" }
+            // The link count of the file has changed as well.
+            if kind == .hard { outcome.outputs.append(source.path) }
+            return outcome
         } catch {
             guard error.errno == EXDEV else { throw error }
             throw .failed(

@@ -34,7 +34,10 @@
     X(archive_errno)                                                                                                   \
     X(archive_error_string)                                                                                            \
     X(archive_filter_bytes)                                                                                            \
+    X(archive_filter_count)                                                                                            \
+    X(archive_format)                                                                                                  \
     X(archive_read_data_block)                                                                                         \
+    X(archive_read_data_skip)                                                                                          \
     X(archive_read_free)                                                                                               \
     X(archive_read_new)                                                                                                \
     X(archive_read_next_header)                                                                                        \
@@ -49,8 +52,9 @@
     X(archive_read_support_filter_zstd)                                                                                \
     X(archive_read_support_format_7zip)                                                                                \
     X(archive_read_support_format_cpio)                                                                                \
+    X(archive_read_support_format_raw)                                                                                 \
     X(archive_read_support_format_tar)                                                                                 \
-    X(archive_read_support_format_zip)                                                                                 \
+    X(archive_read_support_format_zip_seekable)                                                                        \
     X(archive_write_add_filter_bzip2)                                                                                  \
     X(archive_write_add_filter_gzip)                                                                                   \
     X(archive_write_add_filter_xz)                                                                                     \
@@ -200,14 +204,22 @@ void cla_writer_free(struct cla_writer *writer) {
 
 struct cla_reader {
     struct archive *archive;
+    /// The decompressed bytes of a compressed file as the only entry; NULL for a file that is not compressed.
+    struct archive *stream;
     int fd;
+    /// Whether the library expects a header, not the content of an entry.
+    int is_at_header;
+    /// Whether an entry was read, so that its content comes next.
+    int has_entry;
+    /// Whether a compressed file has no content.
+    int is_empty;
     cla_progress progress;
     void *context;
     int error;
     char block[64 << 10];
 };
 
-static la_ssize_t read_block(struct archive *archive, void *data, const void **block) {
+static la_ssize_t read_file(struct archive *archive, void *data, const void **block) {
     struct cla_reader *reader = data;
     if (!reader->progress(reader->context, calls.archive_filter_bytes(archive, 0))) return ARCHIVE_FATAL;
     ssize_t count;
@@ -216,6 +228,31 @@ static la_ssize_t read_block(struct archive *archive, void *data, const void **b
     *block = reader->block;
     if (count < 0) reader->error = errno;
     return count < 0 ? ARCHIVE_FATAL : count;
+}
+
+/// Returns the next decompressed bytes; 0 at the end.
+static la_ssize_t read_stream(struct cla_reader *reader, const void **block) {
+    size_t count = 0;
+    la_int64_t offset;
+    int result;
+    do result = calls.archive_read_data_block(reader->stream, block, &count, &offset);
+    while (result == ARCHIVE_OK && count == 0);
+    if (result == ARCHIVE_EOF) return 0;
+    return result == ARCHIVE_OK ? (la_ssize_t)count : ARCHIVE_FATAL;
+}
+
+static la_ssize_t read_block(struct archive *archive, void *data, const void **block) {
+    // Not a valid header in any format, and the end of a sparse map.
+    static const char no_header[512] = {1};
+    struct cla_reader *reader = data;
+    la_ssize_t count = reader->stream ? read_stream(reader, block) : read_file(archive, data, block);
+    // The library takes the end of the file for the end of a tar, although the end marker is missing.
+    if (count == 0 && reader->is_at_header
+        && (calls.archive_format(archive) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR) {
+        *block = no_header;
+        return sizeof no_header;
+    }
+    return count;
 }
 
 static la_int64_t skip(struct archive *archive, void *data, la_int64_t request) {
@@ -237,6 +274,53 @@ static la_int64_t seek(struct archive *archive, void *data, la_int64_t offset, i
     return position < 0 ? ARCHIVE_FATAL : position;
 }
 
+/// Opens the decompressed bytes of the file. Returns 0 if there is no memory.
+static int open_stream(struct cla_reader *reader) {
+    struct archive *stream = calls.archive_read_new();
+    if (!stream) return 0;
+    // Excludes filters that start a program.
+    calls.archive_read_support_filter_gzip(stream);
+    calls.archive_read_support_filter_bzip2(stream);
+    calls.archive_read_support_filter_xz(stream);
+    calls.archive_read_support_filter_zstd(stream);
+    calls.archive_read_support_format_raw(stream);
+    calls.archive_read_set_callback_data(stream, reader);
+    calls.archive_read_set_read_callback(stream, read_file);
+    struct archive_entry *entry;
+    int is_open =
+        calls.archive_read_open1(stream) == ARCHIVE_OK && calls.archive_read_next_header(stream, &entry) == ARCHIVE_OK;
+    const char *text = is_open ? NULL : calls.archive_error_string(stream);
+    // The format of no bytes is unknown, and after any other error the number of filters is.
+    int is_empty = text && strncmp(text, "Unrecognized", strlen("Unrecognized")) == 0;
+    if (calls.archive_filter_count(stream) > 1 || (text && !is_empty)) {
+        reader->is_empty = is_empty;
+        reader->stream = stream;
+        return 1;
+    }
+    calls.archive_read_free(stream);
+    return lseek(reader->fd, 0, SEEK_SET) == 0;
+}
+
+/// Opens the entries. Returns 0 if there is no memory.
+static int open_entries(struct cla_reader *reader) {
+    struct archive *archive = reader->archive = calls.archive_read_new();
+    if (!archive) return 0;
+    // Excludes mtree, which refers to files of this machine, and a zip without its directory.
+    calls.archive_read_support_format_tar(archive);
+    calls.archive_read_support_format_cpio(archive);
+    calls.archive_read_set_callback_data(archive, reader);
+    calls.archive_read_set_read_callback(archive, read_block);
+    if (!reader->stream) {
+        calls.archive_read_support_format_zip_seekable(archive);
+        calls.archive_read_support_format_7zip(archive);
+        calls.archive_read_set_skip_callback(archive, skip);
+        calls.archive_read_set_seek_callback(archive, seek);
+    }
+    // The first entry also reports errors of this call.
+    calls.archive_read_open1(archive);
+    return 1;
+}
+
 struct cla_reader *cla_reader_open(int fd, cla_progress progress, void *context) {
     struct cla_reader *reader = calloc(1, sizeof *reader);
     if (!reader) return NULL;
@@ -244,37 +328,34 @@ struct cla_reader *cla_reader_open(int fd, cla_progress progress, void *context)
     reader->progress = progress;
     reader->context = context;
     locale_t former = enter();
-    struct archive *archive = reader->archive = calls.archive_read_new();
-    if (archive) {
-        // Excludes filters that start a program, and mtree, which refers to files of this machine.
-        calls.archive_read_support_filter_gzip(archive);
-        calls.archive_read_support_filter_bzip2(archive);
-        calls.archive_read_support_filter_xz(archive);
-        calls.archive_read_support_filter_zstd(archive);
-        calls.archive_read_support_format_tar(archive);
-        calls.archive_read_support_format_zip(archive);
-        calls.archive_read_support_format_7zip(archive);
-        calls.archive_read_support_format_cpio(archive);
-        calls.archive_read_set_callback_data(archive, reader);
-        calls.archive_read_set_read_callback(archive, read_block);
-        calls.archive_read_set_skip_callback(archive, skip);
-        calls.archive_read_set_seek_callback(archive, seek);
-        // The first entry also reports errors of this call.
-        calls.archive_read_open1(archive);
-    }
+    int is_open = open_stream(reader) && open_entries(reader);
     leave(former);
-    if (!archive) {
-        free(reader);
-        return NULL;
-    }
-    return reader;
+    if (is_open) return reader;
+    cla_reader_free(reader);
+    return NULL;
+}
+
+/// Reads the rest of a compressed file, at whose end are its checksums. Returns 0 if it is damaged.
+static int finish(struct cla_reader *reader) {
+    const void *block;
+    la_ssize_t count = 0;
+    if (reader->stream) do count = read_stream(reader, &block);
+        while (count > 0);
+    return count == 0;
 }
 
 int cla_reader_next(struct cla_reader *reader, struct cla_entry *out) {
     struct archive_entry *entry;
     locale_t former = enter();
-    int result = calls.archive_read_next_header(reader->archive, &entry);
+    // The rest of the last entry is no header.
+    int result = reader->has_entry ? calls.archive_read_data_skip(reader->archive) : ARCHIVE_OK;
     if (result == ARCHIVE_OK || result == ARCHIVE_WARN) {
+        reader->is_at_header = 1;
+        result = calls.archive_read_next_header(reader->archive, &entry);
+        reader->is_at_header = 0;
+    }
+    reader->has_entry = result == ARCHIVE_OK || result == ARCHIVE_WARN;
+    if (reader->has_entry) {
         memset(out, 0, sizeof *out);
         out->name = calls.archive_entry_pathname(entry);
         out->symlink = calls.archive_entry_symlink(entry);
@@ -285,10 +366,12 @@ int cla_reader_next(struct cla_reader *reader, struct cla_entry *out) {
         out->mtime_seconds = calls.archive_entry_mtime(entry);
         out->mtime_nanoseconds = (uint32_t)calls.archive_entry_mtime_nsec(entry);
         out->is_encrypted = calls.archive_entry_is_encrypted(entry);
+        out->is_in_zip = (calls.archive_format(reader->archive) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_ZIP;
     }
+    int is_end = result == ARCHIVE_EOF && finish(reader);
     leave(former);
-    if (result == ARCHIVE_EOF) return 0;
-    return result == ARCHIVE_OK || result == ARCHIVE_WARN ? 1 : -1;
+    if (is_end) return 0;
+    return reader->has_entry ? 1 : -1;
 }
 
 int cla_reader_data(struct cla_reader *reader, const void **bytes, size_t *count, int64_t *offset) {
@@ -300,18 +383,19 @@ int cla_reader_data(struct cla_reader *reader, const void **bytes, size_t *count
     return result == ARCHIVE_OK ? 1 : -1;
 }
 
-int64_t cla_reader_unpacked(struct cla_reader *reader) { return calls.archive_filter_bytes(reader->archive, 0); }
-
 const char *cla_reader_error(struct cla_reader *reader) {
-    const char *text = calls.archive_error_string(reader->archive);
-    return text ? text : "it can't be read";
+    if (reader->stream && reader->is_empty) return "the compressed file is empty";
+    const char *text = reader->stream ? calls.archive_error_string(reader->stream) : NULL;
+    if (!text) text = calls.archive_error_string(reader->archive);
+    return text ? text : "it ends too early";
 }
 
 int cla_reader_errno(struct cla_reader *reader) { return reader->error; }
 
 void cla_reader_free(struct cla_reader *reader) {
     locale_t former = enter();
-    calls.archive_read_free(reader->archive);
+    if (reader->archive) calls.archive_read_free(reader->archive);
+    if (reader->stream) calls.archive_read_free(reader->stream);
     leave(former);
     free(reader);
 }

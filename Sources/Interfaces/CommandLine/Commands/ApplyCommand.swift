@@ -157,6 +157,13 @@ struct AppliedFiles {
         self.rule = rule
         for path in named {
             let known = PathExplanation.alias(of: path, below: rule.roots) ?? path
+            if let link = [path, known].lazy.compactMap({ OwnershipCheck.untrustedLink(on: $0.parent) }).first {
+                let message = "root does not follow the symbolic link '\(Display.path(link.path))'"
+                add(
+                    problem: "\(message), which \(link.others) could replace",
+                    help: "use the path of the directory that it leads to, in a directory that only root can change")
+                continue
+            }
             switch KernelFileSystem().stat(path) {
             case .absent: add(problem: "'\(Display.path(path))' does not exist", help: "check the spelling of the path")
             case .unreadable(let errno):

@@ -119,7 +119,10 @@ struct ArchiveHandlerTests {
             let back = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             let outcome = back.run("set.\(ending)", ["to": "back"])
             #expect(outcome.result == .succeeded, "\(outcome.message)")
-            #expect(TestFile.names(in: tree.path("back/set")) == TestFile.names(in: rule.path("set")))
+            // A zip has no other encoding than UTF-8 and code page 437.
+            let decoded = ending == "zip" ? Array("f\u{A0}■".utf8) : names[4]
+            let expected = names.map { $0 == names[4] ? decoded : $0 } + [Array("program".utf8)]
+            #expect(Set(TestFile.names(in: tree.path("back/set"))) == Set(expected))
             let there = try metadata(tree.path("back/set/program"))
             #expect(there.mode == 0o751)
             #expect(there.modified.seconds == 1_234_567_890)

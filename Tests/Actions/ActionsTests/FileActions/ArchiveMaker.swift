@@ -36,8 +36,11 @@ enum ArchiveMaker {
 
         """
 
-    static func make(_ lines: String, in directory: PathBytes) {
+    /// Runs lines of the script, and returns what they print.
+    @discardableResult
+    static func make(_ lines: String, in directory: PathBytes) -> String {
         let made = call("/usr/bin/python3", ["-c", Self.maker + lines], in: directory)
         #expect(made.status == 0, "\(made.error)")
+        return made.output
     }
 }

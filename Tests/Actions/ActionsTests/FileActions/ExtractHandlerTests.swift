@@ -122,6 +122,66 @@ struct ExtractHandlerTests {
         }
     }
 
+    // MARK: Names
+
+    /// A script that stores names in a ZIP unchanged: (the stored bytes, whether they are marked as UTF-8, and the name
+    /// in the Unicode path field together with the name of its checksum).
+    private static let stored = #"""
+        import struct, zlib
+        def names(*entries):
+            class Info(zipfile.ZipInfo):
+                def _encodeFilenameFlags(self): return self.raw, self.bits
+            with zipfile.ZipFile("in/x.zip", "w") as archive:
+                for number, (raw, bits, unicode) in enumerate(entries):
+                    info = Info(f"{number}"); info.raw, info.bits = raw, bits
+                    info.external_attr = 0o100644 << 16
+                    if unicode:
+                        field = struct.pack("<BI", 1, zlib.crc32(unicode[1])) + unicode[0].encode()
+                        info.extra = struct.pack("<HH", 0x7075, len(field)) + field
+                    archive.writestr(info, "text")
+
+        """#
+
+    static let names = [
+        (#"(b"caf\x82", 0, None)"#, "café"),
+        (#"(b"\x81ber/\x84\x94\xe1.txt", 0, None)"#, "über/äöß.txt"),
+        (#"("é".encode(), 0, None)"#, "é"),
+        (#"("日本".encode(), 0x800, None)"#, "日本"),
+        (#"(b"plain", 0, ("日本", b"plain"))"#, "日本"),
+        (#"(b"caf\x82", 0, ("日本", b"caf\x82"))"#, "日本"),
+    ]
+
+    @Test(arguments: names)
+    func `a name in a ZIP is decoded as the format specifies`(entry: String, name: String) {
+        withTempTree { tree in
+            let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
+            TestFile.makeDirectory(tree.path("in"))
+            ArchiveMaker.make(Self.stored + "names(\(entry))", in: tree.root)
+            let outcome = rule.run("x.zip", ["to": "out"])
+            #expect(outcome.result == .succeeded, "\(outcome.message)")
+            #expect(listing(tree.path("out")) == ["\(name): text"])
+        }
+    }
+
+    static let macEntries = [
+        #"zip("in/x", ("a", "1", 0o100644), ("__MACOSX/._a", "2", 0o100644), ("d/.DS_Store", "3", 0o100644), (".DS_Store", "", 0o100644))"#,
+        #"tar("in/x", file("a", b"1"), folder("__MACOSX"), file("__MACOSX/._a"), file("d/.DS_Store"))"#,
+    ]
+
+    @Test(arguments: macEntries)
+    func `metadata of macOS is not unpacked by default`(lines: String) {
+        withTempTree { tree in
+            let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
+            ArchiveMaker.make(lines, in: tree.root)
+            let exclude: JSONValue = ["**/__MACOSX", "**/.DS_Store"]
+            #expect(rule.run("x", ["to": "out", "exclude": exclude]).result == .succeeded)
+            #expect(listing(tree.path("out")) == ["a: 1"])
+            #expect(rule.run("x", ["to": "all", "exclude": []]).result == .succeeded)
+            #expect(listing(tree.path("all")).count > 2)
+            #expect(rule.run("x", ["to": "none", "exclude": ["[a"]]).code == "bad-parameters")
+        }
+    }
+
     // MARK: Destination
 
     static let conflicts: [(String, Outcome.Result, [String])] = [

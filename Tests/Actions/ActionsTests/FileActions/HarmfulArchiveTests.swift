@@ -81,6 +81,16 @@ struct HarmfulArchiveTests {
             #"zip("in/x", ("a", "text", 0o100644)); b = bytearray(open("in/x", "rb").read()); b[14] ^= 1; i = b.find(b"PK\x01\x02"); b[i + 16] ^= 1; open("in/x", "wb").write(b)"#,
             "the archive is damaged"
         ),
+        (
+            "a zip without its directory",
+            #"zip("in/x", ("a", "text", 0o100644)); b = open("in/x", "rb").read(); open("in/x", "wb").write(b[:b.find(b"PK\x01\x02")])"#,
+            "the archive is damaged: the directory at its end is missing"
+        ),
+        (
+            "a zip with the end of its directory only",
+            #"zip("in/x", ("a", "text", 0o100644)); b = open("in/x", "rb").read(); open("in/x", "wb").write(b[:b.find(b"PK\x01\x02")] + b[b.find(b"PK\x05\x06"):])"#,
+            "the archive is damaged"
+        ),
     ]
 
     @Test(arguments: hostile)
@@ -155,6 +165,85 @@ struct HarmfulArchiveTests {
             #expect(outcome.result == .failed)
             #expect(outcome.code == "too-large")
             #expect(outcome.message.contains("refused: the archive contains \(message)"), "\(outcome.message)")
+            #expect(TestFile.names(in: tree.path("out")).isEmpty)
+        }
+    }
+
+    /// Long names and metadata beyond 8 GiB and 1970 require extended headers, after which a tar may also be cut.
+    private static let cuttable = #"""
+        import subprocess
+        long = "n" * 150
+        entries = [file("a", b"\0" * 1000), folder("d"), file("d/" + long, b"text"), file("é", b""), link("l", "a")]
+
+        """#
+
+    static let containers = [
+        ("pax", #"tarfile.DEFAULT_FORMAT = tarfile.PAX_FORMAT; tar("whole", *entries)"#),
+        ("gnu", #"tarfile.DEFAULT_FORMAT = tarfile.GNU_FORMAT; tar("whole", *entries)"#),
+        ("cpio", #"open("f", "w").write("text"); os.system("bsdtar -cf whole --format newc f")"#),
+    ]
+
+    @Test(arguments: containers)
+    func `an archive that is cut at any block is refused`(what: String, lines: String) throws {
+        try withTempTree { tree in
+            let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
+            TestFile.makeDirectory(tree.path("in"))
+            TestFile.makeDirectory(tree.path("out"))
+            let make = Self.cuttable + lines + #"; print(len(open("whole", "rb").read().rstrip(b"\0")))"#
+            let length = ArchiveMaker.make(make, in: tree.root)
+            let whole = try #require(TestFile.read(tree.path("whole")))
+            let step = what == "cpio" ? 4 : 512
+            let end = try #require(Int(length.prefix { $0.isNumber }))
+            for size in stride(from: step, through: end, by: step) {
+                TestFile.write(rule.path("x"), Array(whole.prefix(size)))
+                let outcome = rule.run("x", ["to": "out/x"])
+                #expect(outcome.result == .failed, "\(size) of \(end): \(outcome.message)")
+                #expect(TestFile.names(in: tree.path("out")).isEmpty)
+                TestFile.removeTree(tree.path("out/x"))
+            }
+            TestFile.write(rule.path("x"), whole)
+            #expect(rule.run("x", ["to": "out/x"]).result == .succeeded)
+        }
+    }
+
+    @Test(arguments: ["gz", "bz2", "xz", "zst", "7z", "zip"])
+    func `a compressed archive that lacks its last bytes is refused`(ending: String) throws {
+        try withTempTree { tree in
+            let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
+            TestFile.makeDirectory(tree.path("in"))
+            TestFile.makeDirectory(tree.path("out"))
+            TestFile.write(tree.path("a"), "content of a")
+            TestFile.write(tree.path("b"), "content of b")
+            let format = ["7z": "7zip", "zip": "zip"][ending] ?? "ustar"
+            let name = format == "ustar" ? "whole.tar.\(ending)" : "whole.\(ending)"
+            let packed = call("/usr/bin/bsdtar", ["-caf", name, "--format", format, "a", "b"], in: tree.root)
+            #expect(packed.status == 0, "\(packed.error)")
+            let whole = try #require(TestFile.read(tree.path(name)))
+            for missing in 1..<whole.count {
+                TestFile.write(rule.path("x"), Array(whole.dropLast(missing)))
+                let outcome = rule.run("x", ["to": "out/x"])
+                #expect(outcome.result == .failed, "without \(missing) of \(whole.count): \(outcome.message)")
+                #expect(TestFile.names(in: tree.path("out")).isEmpty)
+                TestFile.removeTree(tree.path("out/x"))
+            }
+        }
+    }
+
+    @Test(arguments: ["w", "w:gz", "w:bz2", "w:xz"])
+    func `a tar that is cut between two entries is refused, compressed or not`(mode: String) {
+        withTempTree { tree in
+            let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
+            TestFile.makeDirectory(tree.path("in"))
+            TestFile.makeDirectory(tree.path("out"))
+            let lines = """
+                tar("whole", file("a"), file("b")); part = open("whole", "rb").read()[:1024]
+                import gzip, bz2, lzma
+                part = {"w": bytes, "w:gz": gzip.compress, "w:bz2": bz2.compress, "w:xz": lzma.compress}["\(mode)"](part)
+                open("in/x", "wb").write(part)
+                """
+            ArchiveMaker.make(lines, in: tree.root)
+            let outcome = rule.run("x", ["to": "out/x"])
+            #expect(outcome.code == "damaged", "\(outcome.message)")
             #expect(TestFile.names(in: tree.path("out")).isEmpty)
         }
     }

@@ -142,7 +142,9 @@ struct PluginDiscoveryTests {
         Case(
             change: ["parameters": ["properties": ["n": ["type": "string", "x-alight": "output"]]]],
             message: "'parameters.properties.n.x-alight' is 'output'",
-            help: "write 'destination', for a path that is written to"),
+            help:
+                "write 'destination' for the path of one file's output, or 'shared' for that of an output of many files"
+        ),
         Case(
             change: ["parameters": ["properties": ["n": ["type": "integer", "default": "x"]]]],
             message: "'parameters.properties.n.default' doesn't fit: 'with' must be a whole number, not 'x'"),

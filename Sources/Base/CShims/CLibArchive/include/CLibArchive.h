@@ -27,6 +27,7 @@ struct cla_entry {
     uint32_t mtime_nanoseconds;
     int has_mtime;
     int is_encrypted;
+    int is_in_zip;
 };
 
 enum cla_format { CLA_TAR, CLA_ZIP };
@@ -50,15 +51,13 @@ struct cla_reader;
 /// Called with the number of bytes unpacked so far, before each block is read. Returning 0 stops reading with an error.
 typedef int (*cla_progress)(void *context, int64_t unpacked);
 
-/// Opens an archive in an open file for reading. Returns NULL if there is no memory.
+/// Opens an archive in an open file for reading, from its beginning. Returns NULL if there is no memory.
 struct cla_reader *cla_reader_open(int fd, cla_progress progress, void *context);
-/// Reads the next entry. Returns 1 with an entry, 0 at the end, or -1 with an error that cla_reader_error returns.
+/// Reads the next entry. Returns 1 with an entry, 0 at the end of a complete archive, or -1 with an error that cla_reader_error returns.
 int cla_reader_next(struct cla_reader *reader, struct cla_entry *out);
 /// Reads the next block of the entry's content, and its offset. Returns 1 with a block, 0 at the end, or -1 with an
 /// error.
 int cla_reader_data(struct cla_reader *reader, const void **bytes, size_t *count, int64_t *offset);
-/// Returns the number of bytes unpacked so far, including headers.
-int64_t cla_reader_unpacked(struct cla_reader *reader);
 /// The last error.
 const char *cla_reader_error(struct cla_reader *reader);
 /// Returns the errno of the read(2) that failed; 0 if none has.

@@ -246,7 +246,7 @@ struct HandlerText {
         let summary = description.summary.map { ": \($0)" } ?? ""
         title = Display.text(description.name + version + summary)
         self.details = details
-        parameters = description.parameters
+        parameters = plugin.parameters
         object = Self.withoutSecrets(description.json).object ?? [:]
     }
 
@@ -313,7 +313,7 @@ struct HandlerText {
         ].compactMap { $0 }
         if let pattern = schema.pattern { words.append("matching \(pattern)") }
         if schema.writeOnly == true { words.append("secret") }
-        if schema.role == ParameterSchema.destination { words.append("path") }
+        if schema.isOutput { words.append("path") }
         return words.joined(separator: ", ")
     }
 
