@@ -1,5 +1,3 @@
-import CAlightLinux
-import Glibc
 package import Rules
 package import System
 
@@ -25,20 +23,6 @@ package enum OwnershipCheck {
         ProgramFiles.of(executable, arguments).lazy.compactMap { problem(with: $0) }.first
     }
 
-    /// Returns the first symbolic link on the path that root does not follow, and the users who could replace it; nil
-    /// when there is none, or this process is not root.
-    package static func untrustedLink(on path: PathBytes) -> (path: PathBytes, others: String)? {
-        guard isMeaningful else { return nil }
-        return walk(path) { location, snapshot in
-            let directory = location.parent
-            guard snapshot.type == .symlink, let above = self.snapshot(of: directory) else { return nil }
-            guard let owner = [snapshot.uid, above.uid].first(where: { $0 != 0 }) else {
-                return problem(at: directory, above).map { _ in (location, "other users") }
-            }
-            return (location, "user \(owner)")
-        }
-    }
-
     /// Visits `/`, the directories on the path, and links with their targets, until the body returns a finding.
     private static func walk<Finding>(
         _ path: PathBytes, _ body: (PathBytes, Snapshot) -> Finding?
@@ -50,9 +34,6 @@ package enum OwnershipCheck {
         return nil
     }
 
-    /// Whether this process is root and sees the real owners of files.
-    package static var isMeaningful: Bool { cal_is_distrustful() != 0 }
-
     /// Returns the problem of a file or directory itself.
     private static func problem(at location: PathBytes, _ snapshot: Snapshot) -> HandlerProblem? {
         if snapshot.uid != 0 {
@@ -60,18 +41,11 @@ package enum OwnershipCheck {
                 message: "'\(location)' belongs to user \(snapshot.uid), who could change what root runs",
                 help: "run: chown root:root '\(location)'")
         }
-        let mode = mode_t(snapshot.mode)
-        let isSticky = snapshot.type == .directory && mode & S_ISVTX != 0
-        let isOpenToGroup = mode & S_IWGRP != 0 && (snapshot.gid != 0 || hasAccessList(location))
-        guard mode & S_IWOTH != 0 || isOpenToGroup, !isSticky else { return nil }
+        guard LinkTrust.isOpen(location, snapshot) else { return nil }
+        let mode = String(snapshot.mode, radix: 8, width: 4)
         return HandlerProblem(
-            message: "'\(location)' can be changed by others than root (mode \(String(mode, radix: 8, width: 4)))",
+            message: "'\(location)' can be changed by others than root (mode \(mode))",
             help: "run: chmod go-w '\(location)'")
-    }
-
-    /// Returns whether the file has an access control list; then the group bits are the most that any user in it has.
-    private static func hasAccessList(_ location: PathBytes) -> Bool {
-        location.withCString { cal_read_attribute($0, "system.posix_acl_access", nil, 0) } > 0
     }
 
     private static func snapshot(of location: PathBytes) -> Snapshot? { KernelFileSystem().stat(location).snapshot }
