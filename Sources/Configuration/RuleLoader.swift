@@ -144,8 +144,12 @@ package struct RuleLoader: Sendable {
         }
     }
 
-    private static func isRulesFile(_ name: [UInt8]) -> Bool {
-        name.first != .dot && (name.suffix(5).elementsEqual(".yaml".utf8) || name.suffix(4).elementsEqual(".yml".utf8))
+    /// The ends of the names of rules files in a directory.
+    package static let suffixes = [".yaml", ".yml"]
+
+    /// Whether a file with this name in a directory is a rules file.
+    package static func isRulesFile(_ name: [UInt8]) -> Bool {
+        name.first != .dot && suffixes.contains { name.suffix($0.utf8.count).elementsEqual($0.utf8) }
     }
 
     /// Returns help with the name in the same directory that is most similar to a missing one.

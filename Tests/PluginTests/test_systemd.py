@@ -130,6 +130,29 @@ class NotifyTests(SocketTestCase):
         self.next(receiver, "RELOADING")
         self.next(receiver, "READY")
 
+    def test_the_reload_command_of_the_units_waits_and_reports_errors(self):
+        receiver = self.bind(self.path("notify"))
+        self.start({"NOTIFY_SOCKET": self.path("notify")}, "--no-auto-reload", "--control", self.path("control"))
+        self.next(receiver, "READY")
+        self.write_rules("second")
+        for name in UnitTests.UNITS:
+            with self.subTest(name):
+                self.assertEqual(self.reload(name), 0)
+                self.next(receiver, "RELOADING")
+                self.assertEqual(self.next(receiver, "READY")["STATUS"], "watching 1 directory for 1 rule")
+        self.write("rules.yaml", "rules: [{ name: second }]\n")
+        self.assertEqual(self.reload("alight.service"), 1)
+        self.next(receiver, "RELOADING")
+        self.assertIn("the rules loaded before stay in effect", self.next(receiver, "READY")["STATUS"])
+
+    def reload(self, unit):
+        """Runs ExecReload of a unit, and returns its exit status."""
+        with open(os.path.join(UNITS, unit), encoding="utf-8") as file:
+            command = re.search(r"^ExecReload=/usr/bin/alight (.*)$", file.read(), re.MULTILINE)[1]
+        return subprocess.run(
+            [ALIGHT, *command.split()], capture_output=True, timeout=LIMIT,
+            env={"PATH": SYSTEM_PATH, "HOME": self.root, "ALIGHT_CONTROL": self.path("control")}).returncode
+
     def test_an_abstract_address(self):
         name = f"alight-test-{os.getpid()}"
         receiver = self.bind("\0" + name)
@@ -247,7 +270,6 @@ class UnitTests(unittest.TestCase):
         self.assertEqual(sorted(os.path.relpath(path, UNITS) for path in found), sorted(self.UNITS))
 
     def test_systemd_accepts_the_units(self):
-        version = int(re.search(r"systemd (\d+)", self.analyze("--version").stdout)[1])
         for name in self.UNITS:
             with self.subTest(name), tempfile.TemporaryDirectory() as directory:
                 # The program may not be installed.
@@ -258,11 +280,18 @@ class UnitTests(unittest.TestCase):
                     file.write(text)
                 words = ["--user"] if name.startswith("user/") else []
                 done = self.analyze(*words, "verify", "--man=no", unit)
-                lines = [
-                    line for line in (done.stdout + done.stderr).splitlines()
-                    # Supported since systemd 253.
-                    if not (version < 253 and "notify-reload" in line) and os.path.basename(unit) in line]
-                self.assertEqual(lines, [])
+                lines = (done.stdout + done.stderr).splitlines()
+                self.assertEqual([line for line in lines if os.path.basename(unit) in line], [])
+                self.assertEqual(done.returncode, 0, lines)
+
+    def test_systemd_reports_a_type_that_it_does_not_support(self):
+        """Without this, the test above would accept units of which systemd ignores lines."""
+        with tempfile.TemporaryDirectory() as directory:
+            unit = os.path.join(directory, "alight.service")
+            with open(unit, "w", encoding="utf-8") as file:
+                file.write("[Service]\nType=notify-later\nExecStart=/bin/true\n")
+            done = self.analyze("verify", "--man=no", unit)
+            self.assertRegex(done.stdout + done.stderr, r"alight\.service:2: .*notify-later")
 
     def test_the_exposure_of_the_system_units_is_low(self):
         for name in ("alight.service", "alight@.service"):
@@ -275,7 +304,7 @@ class UnitTests(unittest.TestCase):
         for name in self.UNITS:
             with self.subTest(name), open(os.path.join(UNITS, name), encoding="utf-8") as file:
                 lines = file.read().splitlines()
-                for line in ("Type=notify-reload", "NotifyAccess=main", "KillMode=mixed", "TimeoutStopSec=15min"):
+                for line in ("Type=notify", "NotifyAccess=main", "KillMode=mixed", "TimeoutStopSec=15min"):
                     self.assertIn(line, lines)
                 self.assertTrue(any(line.startswith("WatchdogSec=") for line in lines))
 

@@ -45,9 +45,7 @@ package struct ProgramPath: Sendable, Hashable, ExpressibleByStringLiteral {
     /// Returns why it could not be opened.
     package func reason(_ error: Int32) -> String {
         guard error == EXDEV || error == ELOOP else { return SystemError(errno: error).description }
-        if let link = OwnershipCheck.untrustedLink(on: path) {
-            return "root does not follow the symbolic link '\(link.path)', which \(link.others) could replace"
-        }
+        if let refusal = LinkTrust.refusal(on: path) { return refusal }
         return base.map { "it leads out of '\($0)' through a symbolic link" } ?? SystemError(errno: error).description
     }
 }

@@ -111,7 +111,7 @@ package struct WebhookHandler: Handler {
                 body: body, id: invocation.job.id.description, seconds: DiskProbe.now().seconds, secret: secret)
         }
         let authorities = parameters["ca_file"]?.bytes.map { invocation.baseDirectory.resolving($0).normalized }
-        if let authorities, OwnershipCheck.isMeaningful, let problem = OwnershipCheck.problem(with: authorities) {
+        if let authorities, LinkTrust.isMeaningful, let problem = OwnershipCheck.problem(with: authorities) {
             throw WebhookProblem(message: "'ca_file': \(problem.message)")
         }
         return HTTPCall(

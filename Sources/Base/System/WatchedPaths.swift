@@ -80,9 +80,18 @@ package final class WatchedPaths {
         (try? location(of: path)).map { fileSystem.isOnOverlay($0) } ?? false
     }
 
+    /// Opens a root; throws `EACCES` behind a link that root does not follow: its files exist, but are unavailable.
+    private func open(root: PathBytes) throws(SystemError) -> OpenFile {
+        do throws(SystemError) {
+            return try fileSystem.open(root: root)
+        } catch {
+            throw error.errno == ELOOP ? SystemError(errno: EACCES) : error
+        }
+    }
+
     private func directory(_ path: PathBytes, below root: PathBytes) throws(SystemError) -> OpenFile {
         if let last, last.path == path, last.root == root { return last.directory }
-        if self.root?.path != root { self.root = (root, try fileSystem.open(root: root)) }
+        if self.root?.path != root { self.root = (root, try open(root: root)) }
         guard let base = self.root?.directory else { throw SystemError(errno: ENOENT) }
         var directory = base
         if path != root {

@@ -72,6 +72,9 @@ public final class FileObserver: Sendable {
         await core.waitUntilEnded()
     }
 
+    /// Stops watching, like ``stop()``, but returns at once.
+    package func stopWithoutWaiting() { core.stop() }
+
     /// Returns when the initial listing of all roots is done.
     ///
     /// Changes before that are reported too.

@@ -154,7 +154,8 @@ extension Explanation {
         case .absent: return .rootMissing(location.root)
         case .present(let snapshot) where snapshot.type != .directory:
             return .rootNotDirectory(location.root, snapshot.type)
-        case .present, .unreadable: break
+        case .unreadable(let errno): return .unreadable(errno: errno)
+        case .present: break
         }
         for parent in directories(from: location.root, to: path).dropFirst() {
             if case .present(let snapshot) = inspection.directory(parent), snapshot.type == .symlink {

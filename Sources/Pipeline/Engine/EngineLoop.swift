@@ -173,7 +173,7 @@ package struct EngineLoop: ~Copyable {
             reconciler.wake(ReadyGate.gate(hint.path))
             for state in queues { state.frozen.wake(hint.path, at: now) }
         }
-        for report in batch.reports where run.error == nil { take(report) }
+        for report in batch.reports { take(report) }
     }
 
     private mutating func take(_ watching: WatchReport) {
@@ -185,11 +185,9 @@ package struct EngineLoop: ~Copyable {
                 run.reloads == 0
                     ? .ready(directories: directories, rules: rules) : .reloaded(directories: directories, rules: rules)
             )
-        case .failure(let error)
-        where !run.isReady && run.reloads == 0 && dispatcher.jobs.rules.ruleset.roots.contains(error.path):
-            // A rule that cannot be watched from the start would never run and never report it.
-            run.error = error
-            run.phase = .draining
+        case .failure(let error) where dispatcher.jobs.rules.ruleset.roots.contains(error.path):
+            if engine.options.isOnce { run.error = run.error ?? error }
+            engine.report(.watching(watching))
         default: engine.report(.watching(watching))
         }
     }

@@ -109,7 +109,7 @@ package struct EngineSummary: Sendable {
     package var due: [DuePath]
     /// Whether everything was stopped immediately.
     package var isForced: Bool
-    /// The reason why the engine could not continue.
+    /// The first root that could not be watched, after a run that ended by itself; it has been reported.
     package var error: WatchError?
     /// The reason why the journal could not store the last changes.
     package var journalError: StorageError?

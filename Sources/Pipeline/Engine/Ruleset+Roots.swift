@@ -1,4 +1,5 @@
 import FileEvents
+import Glibc
 package import Rules
 import Storage
 package import System
@@ -28,15 +29,30 @@ extension Ruleset {
 
     /// Prepares the roots for which rules do not wait, before anything is watched.
     ///
-    /// An existing path that is not a directory is left to the watcher, which then fails to start. In a dry run, the
-    /// roots that would be created are waited for.
+    /// An existing path that cannot be watched is left to the watcher, which reports it, except for `missing: fail`. In a
+    /// dry run, the roots that would be created are waited for.
     func prepareRoots(isDry: Bool, in fileSystem: any FileSystem) throws(StartError) {
         for rule in rules where rule.missing == .fail || rule.missing == .create && !isDry {
-            for root in rule.roots where !fileSystem.exists(root) {
+            for root in rule.roots {
+                guard let error = Self.error(opening: root, in: fileSystem) else { continue }
+                guard error == ENOENT || error == ENOTDIR else {
+                    if rule.missing == .fail { throw .watching(.refused(root, errno: error)) }
+                    continue
+                }
                 if rule.missing == .fail { throw .rootMissing(root, rule: rule.name, rule.location) }
-                let error = fileSystem.makeDirectory(root)
-                if error != 0 { throw .rootRefused(root, rule: rule.name, rule.location, errno: error) }
+                if fileSystem.exists(root) { continue }
+                let failure = fileSystem.makeDirectory(root)
+                if failure != 0 { throw .rootRefused(root, rule: rule.name, rule.location, errno: failure) }
             }
+        }
+    }
+
+    private static func error(opening root: PathBytes, in fileSystem: any FileSystem) -> Int32? {
+        do throws(SystemError) {
+            _ = try fileSystem.open(root: root)
+            return nil
+        } catch {
+            return error.errno
         }
     }
 

@@ -32,6 +32,7 @@ struct RunState {
     var isForced = false
     /// The time at which the phase ends by itself.
     var limit: ContinuousClock.Instant?
+    /// The first root that a run that ends by itself could not watch.
     var error: WatchError?
     /// The reason why the store cannot be written, and the time of the next attempt.
     var storeError: StorageError?

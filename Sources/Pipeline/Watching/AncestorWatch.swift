@@ -63,6 +63,12 @@ struct AncestorWatch {
             case .present(let snapshot) where snapshot.type == .directory: directory = next
             case .present(let snapshot):
                 links += 1
+                guard LinkTrust.others(replacing: next, snapshot) == nil else {
+                    // The owner of a link may change without an event for the root.
+                    isReliable = false
+                    end = .denied(errno: ELOOP)
+                    return true
+                }
                 guard snapshot.type == .symlink, links <= 40, let target = KernelFileSystem().target(of: next)?.bytes
                 else {
                     end = .missing(nearest: directory, isOther: rest.isEmpty)

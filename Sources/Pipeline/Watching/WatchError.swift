@@ -17,16 +17,34 @@ package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// Returns the reason why the path cannot be watched as a root now; nil if it can, or does not exist.
+    package static func obstacle(at root: PathBytes) -> WatchError? {
+        do throws(SystemError) {
+            try DirectoryReader(root, below: root).close()
+            return nil
+        } catch {
+            switch error.errno {
+            case ENOENT: return nil
+            // Something that is not a directory may also be above the root, which then does not exist.
+            case ENOTDIR: return KernelFileSystem().exists(root) ? .notDirectory(root) : nil
+            default: return .refused(root, errno: error.errno)
+            }
+        }
+    }
+
     package var description: String {
         switch self {
         case .notDirectory: "cannot watch '\(path)': it is not a directory"
-        case .refused(_, let errno): "cannot watch '\(path)': \(SystemError(errno: errno))"
+        case .refused(_, let errno):
+            "cannot watch '\(path)': "
+                + ((errno == ELOOP ? LinkTrust.refusal(on: path) : nil) ?? SystemError(errno: errno).description)
         }
     }
 
     package var help: String {
         switch self {
         case .notDirectory: "a rule for one file names the file itself; Alight watches its directory"
+        case .refused(_, ELOOP): "write the path that the link leads to, or give the link and its directory to root"
         case .refused(_, EACCES): "let Alight's user read and enter the directory"
         case .refused(_, ENAMETOOLONG):
             "shorten the path: it has \(path.bytes.count) bytes, the limit is \(PATH_MAX - 1)"

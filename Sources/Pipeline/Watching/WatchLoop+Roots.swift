@@ -1,4 +1,5 @@
 import FileEvents
+import Glibc
 import System
 
 // Roots, scopes and mounts.
@@ -96,7 +97,9 @@ extension WatchLoop {
         case .denied(let errno):
             // A root that can't be read is not missing.
             guard root.presence != .denied, root.presence != .present || !root.isLost else { return }
-            if root.presence != .present { roots[index].presence = .denied }
+            // Behind a link that is not followed, no path of the root can be opened any more.
+            if errno == ELOOP { drop(index) }
+            if root.presence != .present || errno == ELOOP { roots[index].presence = .denied }
             reports.append(.failure(.refused(root.path, errno: errno)))
         }
     }

@@ -246,8 +246,10 @@ final class WatchLoop {
     private func status() -> WatchStatus {
         let present = roots.active.map { index -> WatchStatus.Root in
             let root = roots[index]
-            guard let directory = root.directory, root.presence == .present else {
-                return WatchStatus.Root(path: root.path, means: .missing, isDenied: root.presence == .denied)
+            guard let directory = root.directory, root.presence == .present,
+                !tree.flags(of: directory).contains(.failed)
+            else {
+                return WatchStatus.Root(path: root.path, means: .missing, isDenied: root.presence != .missing)
             }
             let counts = tree.counts(in: directory)
             let isPolled = tree.flags(of: directory).contains(.polled)

@@ -80,6 +80,98 @@ struct ReloadTests {
         }
     }
 
+    /// Runs `alight run LOCATION` with rules that shell commands exchange, and checks which rule is loaded.
+    ///
+    /// - Parameters:
+    ///   - setUp: Creates the rules named `first`.
+    ///   - changes: Each loads the rule that it is listed with, from the file of that name; or without a rule, none.
+    private static func follow(_ location: String, _ setUp: String, _ changes: [(rule: String?, command: String)]) {
+        withTempTree { tree in
+            TestFile.makeDirectory(tree.path("in"))
+            for name in ["first"] + changes.compactMap(\.rule) {
+                TestFile.write(tree.path(name), rules([name]).replacing("../in", with: "\(tree.root)/in"))
+            }
+            #expect(shell(setUp, tree.root) == 0)
+            let program = RunningProgram.alight(["run", location, "--journal", "state/journal.db"], in: tree.root)
+            JournalFileTests.awaitReady(program)
+            for (rule, command) in changes {
+                let before = program.error.count
+                #expect(shell(command, tree.root) == 0)
+                guard let rule else {
+                    let message = "the new rules contain errors"
+                    #expect(Deadline.wait { program.error.dropFirst(before).contains(message) }, "\(command)")
+                    continue
+                }
+                // The first files may still be handled by the rules before.
+                var number = 0
+                let isLoaded: Void? = Deadline.poll {
+                    number += 1
+                    TestFile.write(tree.path("in/\(rule)\(number)"), "x")
+                    return Deadline.wait(within: .seconds(1)) { program.output.contains("\(rule) \(rule)") } ? () : nil
+                }
+                #expect(isLoaded != nil, "\(command): \(program.error)")
+            }
+            JournalFileTests.stop(program)
+        }
+    }
+
+    private static func shell(_ line: String, _ directory: PathBytes) -> Int32? {
+        RunningProgram("/bin/sh", ["-ec", line], in: directory, output: directory.appending("sh")).wait()
+    }
+
+    /// Kubernetes replaces the link `..data`; the links in the directory that the user sees never change.
+    @Test func `a ConfigMap with another version is loaded, as a directory and as a file`() {
+        let setUp = """
+            mkdir -p rules/..1 && cp first rules/..1/a.yaml && ln -s ..1 rules/..data && ln -s ..data/a.yaml rules/a.yaml
+            """
+        func update(_ rule: String, _ last: Int) -> (String?, String) {
+            let next = last + 1
+            return (
+                rule,
+                """
+                mkdir rules/..\(next) && cp \(rule) rules/..\(next)/a.yaml && ln -s ..\(next) rules/..data_tmp &&
+                mv -T rules/..data_tmp rules/..data && rm -r rules/..\(last)
+                """
+            )
+        }
+        for location in ["rules", "rules/a.yaml"] {
+            Self.follow(location, setUp, [update("second", 1), update("third", 2), update("fourth", 3)])
+        }
+    }
+
+    /// NixOS replaces a link above the directory; further links lead to a directory that is never changed.
+    @Test func `rules behind a chain of links to directories are loaded when any link changes`() {
+        Self.follow(
+            "etc/alight/rules",
+            """
+            mkdir -p store/1/alight/rules store/2/alight/rules etc && cp first store/1/alight/rules/a.yaml
+            cp second store/2/alight/rules/a.yaml && ln -s store/1 static && ln -s ../static/alight etc/alight
+            """,
+            [
+                ("second", "ln -s store/2 next && mv -T next static"),
+                ("third", "mkdir -p other/rules && cp third other/rules/b.yaml && ln -sfn ../other etc/alight"),
+                ("fourth", "cp fourth new && mv new other/rules/b.yaml"),
+            ])
+    }
+
+    /// GNU Stow links a file or its directory into a tree of files that are edited in place.
+    @Test func `rules files that are links are loaded when a target is edited, replaced or comes back`() {
+        Self.follow(
+            "rules",
+            """
+            mkdir -p dot/real rules && cp first dot/real/a.yaml && ln -s real dot/files
+            ln -s ../dot/files/a.yaml rules/a.yaml
+            """,
+            [
+                ("second", "cat second > dot/real/a.yaml"),
+                ("third", "cp third new && mv new dot/real/a.yaml"),
+                (nil, "mv dot/real dot/away"),
+                ("fourth", "mkdir dot/real && cp fourth dot/real/a.yaml"),
+                ("fifth", "rm rules/a.yaml && cp fifth rules/a.yaml"),
+                ("sixth", "ln -sf ../sixth rules/b.yaml && rm rules/a.yaml"),
+            ])
+    }
+
     @Test func `with --no-auto-reload rules are reloaded only on SIGHUP`() {
         Self.withProgram(["--no-auto-reload"]) { tree, program in
             TestFile.write(tree.path("rules/a.yaml"), Self.rules(["second"]))

@@ -180,7 +180,7 @@ package final class ScenarioRunner {
         // nsenter(1) starts at the root directory of the other namespace.
         let entered = hasMounts ? ["nsenter", "-t", String(program?.pid ?? 0), "-m"] : []
         let script = ["sh", "-c", "cd \"$0\" && eval \"$1\"", directory.description, text]
-        let words = (isOrdinary ? Self.asOrdinaryUser : []) + entered + script
+        let words = ["ALIGHT=\(Places.alight)"] + (isOrdinary ? Self.asOrdinaryUser : []) + entered + script
         let status = Self.runCommand(words, in: directory)
         guard status == 0 else { throw Failure(description: "sh exited with \(status)") }
     }

@@ -41,10 +41,9 @@ package struct FileError: Error {
     /// Creates the failure for a link on the path that root does not follow, since another user could replace it; nil
     /// if none.
     init?(untrustedLinkOn path: PathBytes) {
-        guard let link = OwnershipCheck.untrustedLink(on: path) else { return nil }
+        guard let refusal = LinkTrust.refusal(on: path) else { return nil }
         self = .failed(
-            "root does not follow the symbolic link '\(link.path)', which \(link.others) could replace; "
-                + "use the path of the directory that it leads to, in a directory that only root can change",
+            "\(refusal); use the path of the directory that it leads to, in a directory that only root can change",
             code: "outside")
     }
 

@@ -40,7 +40,7 @@ struct CheckCommand: ParsableCommand {
                 let root = PathBytes(glob.root)
                 let state =
                     switch KernelFileSystem().stat(root) {
-                    case .present(let snapshot) where snapshot.type == .file: " (it is a file: 'alight run' will fail)"
+                    case .present(let snapshot) where snapshot.type == .file: " (it is a file)"
                     case .present: ""
                     case .absent: " (it does not exist; \(Self.consequence(of: rule.missing)))"
                     case .unreadable: " (it cannot be accessed)"
@@ -67,6 +67,10 @@ struct CheckCommand: ParsableCommand {
         Output.standard.write(line)
         for (directory, reason) in survey.polled {
             Output.standard.write("polled: '\(Display.path(directory))': \(reason.text)")
+        }
+        for root in ruleset.roots {
+            guard let error = WatchError.obstacle(at: root) else { continue }
+            Output.standard.write("warning: \(Display.text(error.description)); \(error.help)")
         }
         for root in Self.rootsWithUnseenWriters(of: ruleset) {
             Output.standard.write(

@@ -248,7 +248,7 @@ extension Configuration {
     ///   trustworthy, after printing the reason.
     func journalLocation() throws -> JournalLocation {
         if let journal {
-            if case .file(let file) = journal.value, OwnershipCheck.isMeaningful,
+            if case .file(let file) = journal.value, LinkTrust.isMeaningful,
                 let problem = OwnershipCheck.problem(with: file)
             {
                 problem.emit("the journal cannot be trusted: ")

@@ -55,7 +55,7 @@ struct RunCommand: ParsableCommand {
         let settings = try journal.load(running, control).settings
         let program = try CommandContext(settings, startsPlugins: !dryRun)
         let locations = once ? [] : try rules.locations(program)
-        let seen = RuleReloading.files(of: locations, program)
+        let seen = RulesFiles(at: locations, program)
         let loaded = try rules.load(program)
         let format = settings.logFormat?.value ?? .text
         // The output of a dry run is for the user, not for a log.
@@ -94,7 +94,7 @@ struct RunCommand: ParsableCommand {
         }
         options.undo = Undoing.undo
         if !dryRun { options.signOfLife = service?.watchdog.map { $0 / 4 } }
-        if !once, !noAutoReload { options.watchesBeside = RuleReloading.watches(of: locations, program) }
+        if !once, !noAutoReload { options.watchesBeside = seen.watchCount }
         let feed = once || dryRun ? nil : EventFeed(now: DiskProbe.now())
         let metrics = feed.map { _ in RunningMetrics() }
         let engine = Engine(
@@ -175,7 +175,7 @@ struct RunCommand: ParsableCommand {
     ///
     /// - Throws: `Exit` when no thread or descriptor is available for it; the error has been reported.
     private func reloading(
-        _ engine: Engine, _ locations: [PathBytes], _ seen: [PathBytes: Snapshot], _ program: CommandContext,
+        _ engine: Engine, _ locations: [PathBytes], _ seen: RulesFiles, _ program: CommandContext,
         _ retained: OpenJournal, _ reporter: Reporter, _ service: ServiceManager?, _ dry: DryRun?
     ) throws -> RuleReloading? {
         if once { return nil }

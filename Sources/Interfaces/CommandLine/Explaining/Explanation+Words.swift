@@ -34,7 +34,7 @@ extension Explanation {
             return ("root_missing", "the root \(Display.quoted(root)) does not exist; \(consequence)", nil)
         case .rootNotDirectory(let root, let type):
             let noun = PathExplanation.noun(type)
-            let message = "the root \(Display.quoted(root)) is \(noun), so 'alight run' would fail"
+            let message = "the root \(Display.quoted(root)) is \(noun), and is not watched"
             return ("root_not_a_directory", message, "name a directory before the first wildcard of 'path'")
         case .disabled: return ("disabled", "the rule is disabled", "set 'enabled: true'")
         case .event(let word):
@@ -156,6 +156,8 @@ struct Coverage {
         /// The polling interval.
         var interval: Duration
         var isThere: Bool
+        /// The reason why the root cannot be watched although it exists.
+        var obstacle: WatchError?
         /// The first directory on the way to the path below which no rule matches anything, so that it is not watched.
         var unreached: PathBytes?
     }
@@ -183,6 +185,7 @@ extension Coverage.Root {
         let rules = ruleset.rules.filter { $0.roots.contains(root) }
         interval = rules.map(\.pollInterval).min() ?? .zero
         isThere = KernelFileSystem().resolve(root) != nil
+        obstacle = WatchError.obstacle(at: root)
         let directories = Explanation.directories(from: root, to: path)
         unreached = directories.first { !ruleset.reaches(below: $0) }
         polling = Explanation.polling(rules, directories) { PollingReason.unreliableFileSystem(of: $0) }

@@ -99,6 +99,7 @@ extension Coverage {
         }
         return roots.map { root in
             let name = "the root '\(Display.path(root.path))'"
+            if let obstacle = root.obstacle { return "  not watched: \(Display.text(obstacle.description))" }
             guard root.isThere else { return "  not watched yet: \(name) does not exist" }
             if let directory = root.unreached {
                 return "  not watched below \(name): no rule matches anything below '\(Display.path(directory))'"

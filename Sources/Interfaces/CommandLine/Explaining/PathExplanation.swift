@@ -96,7 +96,10 @@ struct PathExplanation {
     ) -> Explanation.Inspection {
         var inspection = Explanation.Inspection(
             path: inspected, directory: { KernelFileSystem().stat($0) },
-            root: { KernelFileSystem().stat(KernelFileSystem().resolve($0) ?? $0) },
+            root: { root in
+                if case .refused(_, let errno) = WatchError.obstacle(at: root) { return .unreadable(errno: errno) }
+                return KernelFileSystem().stat(KernelFileSystem().resolve(root) ?? root)
+            },
             polling: { PollingReason.unreliableFileSystem(of: $0) })
         let root = rules.compactMap { $0.root(matching: path) }.max { $0.bytes.count < $1.bytes.count }
         inspection.content = { ConditionInput.Content(of: path, below: root ?? path.parent) }

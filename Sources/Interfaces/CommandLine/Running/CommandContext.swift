@@ -48,7 +48,7 @@ struct CommandContext {
         Orphans.adopt()
         let launcher = ProcessLauncher(launcher: launcherPath)
         let environment = ProgramEnvironment(
-            home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: OwnershipCheck.isMeaningful)
+            home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: LinkTrust.isMeaningful)
         (self.launcher, self.environment, scratchDirectories) = (launcher, environment, Self.scratchDirectories)
         host = PluginHost(launcher: launcher, scratchDirectories: scratchDirectories, environment: environment)
         var searchDirectories = settings.plugins?.value ?? []
@@ -91,7 +91,7 @@ struct CommandContext {
     static func loading(_ variables: [String: String]) -> RuleLoader.Environment {
         var loading = RuleLoader.Environment(
             home: home(variables), environment: { variables[$0] }, currentDirectory: currentDirectory)
-        if OwnershipCheck.isMeaningful {
+        if LinkTrust.isMeaningful {
             loading.distrust = { OwnershipCheck.problem(with: $0) }
             loading.distrustCommand = { OwnershipCheck.problem(running: $0, $1) }
         }

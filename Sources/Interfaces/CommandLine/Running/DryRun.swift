@@ -103,7 +103,7 @@ struct DryRun: Sendable {
         }
     }
 
-    /// Prints the jobs that would wait, and the error that stopped the run.
+    /// Prints the jobs that would wait.
     func end(_ summary: EngineSummary, waiting jobs: [JobEntry]) {
         for job in jobs {
             let reason = job.message.flatMap { $0.isEmpty ? nil : $0 } ?? job.due.map { "due at \(TimeText.long($0))" }
@@ -115,7 +115,6 @@ struct DryRun: Sendable {
                 "would wait: \(Display.text(job.rule)): \(job.event) \(Display.path(job.path))"
                     + (reason.map { ": \(Display.text($0))" } ?? ""), object)
         }
-        if let error = summary.error { reporter.emit(error) }
         if !summary.unsettled.isEmpty {
             let paths = Reporter.count(summary.unsettled.count, "path")
             reporter.emit(.notice, "still settling at the end: \(paths)")

@@ -176,7 +176,6 @@ struct Reporter: Sendable {
     ///   - isRetained: Whether the next start continues with the unfinished jobs.
     func end(_ summary: EngineSummary, isRetained: Bool) {
         let level = isRetained ? LogLevel.notice : .warning
-        if let error = summary.error { emit(error) }
         if !summary.unsettled.isEmpty {
             let paths = Display.list(summary.unsettled.prefix(5))
             let more = summary.unsettled.count > 5 ? ", …" : ""

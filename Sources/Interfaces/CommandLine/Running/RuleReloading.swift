@@ -23,9 +23,7 @@ final class RuleReloading: Sendable {
     /// Receives rules that have no errors.
     private let take: @Sendable (LoadedRules) -> Void
     /// The files as they were when they were last read.
-    private let seen: Mutex<[PathBytes: Snapshot]>
-    /// The observer of the files; nil if they are not watched.
-    private let observer = Mutex<FileObserver?>(nil)
+    private let seen: Mutex<RulesFiles>
     private let rejected = Atomic(false)
     /// The number of reloads that have started; `finished` is its value when the last reload finished.
     private let started = Atomic(0)
@@ -41,14 +39,14 @@ final class RuleReloading: Sendable {
     /// - Parameters:
     ///   - locations: The rules files, and directories of them.
     ///   - tags: The tags of the rules to run; all rules if empty.
-    ///   - seen: The result of ``files(of:_:)`` before the rules were read.
+    ///   - seen: The files before the rules were read.
     ///   - program: The environment for loading rules.
     ///   - reporter: Prints diagnostics.
     ///   - service: Notified when the rules are being read, and when they are rejected.
     ///   - take: Called on the thread with rules that have no errors.
     /// - Throws: A `SystemError` when no descriptor is available.
     init(
-        _ locations: [PathBytes], tags: Set<String>, seen: [PathBytes: Snapshot], _ program: CommandContext,
+        _ locations: [PathBytes], tags: Set<String>, seen: RulesFiles, _ program: CommandContext,
         _ reporter: Reporter, _ service: ServiceManager?, take: @escaping @Sendable (LoadedRules) -> Void
     ) throws(SystemError) {
         wake = try Wake()
@@ -92,29 +90,22 @@ final class RuleReloading: Sendable {
         return thread != nil
     }
 
-    /// Watches the files of the rules and their directories, and requests a reload when they change.
+    /// Watches the files of the rules and the links that lead to them, and requests a reload when they change.
     ///
-    /// A path that is a symbolic link is watched itself, and so is its current target. Changes between reading the
-    /// rules and watching them are detected by comparing the files.
+    /// After each change, whatever the links lead to then is watched. Changes between reading the rules and watching
+    /// them are detected by comparing the files.
     ///
     /// - Throws: An `ObservationError` when they cannot be watched.
     func watchFiles() throws(ObservationError) {
-        var options = ObservationOptions()
-        options.settle = Self.quiet
-        options.events = EventMask([.created, .modified, .moved, .deleted]).union(.lifecycle)
-        options.existing = true
-        options.rest = Self.rest
-        options.types = [.file, .symlink]
-        options.globs = Self.paths(of: locations, program).flatMap(Self.patterns)
-        guard !options.globs.isEmpty else { return }
-        let observer = try FileObserver(roots: ["/"], options: options)
-        self.observer.withLock { $0 = observer }
+        let files = seen.withLock { $0 }
+        guard !files.globs.isEmpty else { return }
+        let observer = try Self.observer(of: files)
         // Not a task: the threads of its executor would wake up once a second, indefinitely.
-        let thread = WorkerThread(name: "alight-rules") { [weak self] in
+        let thread = WorkerThread(name: "alight-rules") { [self] in
             do throws(ObservationError) {
-                try observer.forEachBatch { self?.take($0) }
+                try watch(files, observer)
             } catch {
-                self?.reporter.emit(
+                reporter.emit(
                     .warning, "the rules are no longer watched for changes: \(Display.text(error.description))",
                     help: "send SIGHUP after a change")
             }
@@ -123,62 +114,39 @@ final class RuleReloading: Sendable {
         thread.detach()
     }
 
-    private func take(_ batch: [FileEvent]) {
-        let isNews = batch.contains { !$0.kind.isLifecycle && $0.origin != .scan }
-        if isNews || Self.files(of: locations, program) != seen.withLock({ $0 }) { request() }
+    private static func observer(of files: RulesFiles) throws(ObservationError) -> FileObserver {
+        var options = ObservationOptions()
+        options.settle = quiet
+        options.events = EventMask([.created, .modified, .moved, .deleted]).union(.lifecycle)
+        options.existing = true
+        options.rest = rest
+        options.types = [.file, .symlink]
+        options.globs = files.globs.sorted()
+        return try FileObserver(roots: ["/"], options: options)
     }
 
-    /// Returns the current rules files.
-    static func files(of locations: [PathBytes], _ program: CommandContext) -> [PathBytes: Snapshot] {
-        var files: [PathBytes: Snapshot] = [:]
-        for path in paths(of: locations, program) {
-            let inside = ((try? KernelFileSystem().names(in: path)) ?? []).filter { name in
-                name.bytes.suffix(5).elementsEqual(".yaml".utf8) || name.bytes.suffix(4).elementsEqual(".yml".utf8)
+    /// Requests reloads indefinitely; replaces the observer whenever the links lead elsewhere.
+    private func watch(_ files: RulesFiles, _ observer: FileObserver) throws(ObservationError) {
+        var (files, observer) = (files, observer)
+        while true {
+            var current = files
+            try observer.forEachBatch { batch in
+                current = RulesFiles(at: locations, program)
+                let isNews = batch.contains { !$0.kind.isLifecycle && $0.origin != .scan }
+                if isNews || current != seen.withLock({ $0 }) { request() }
+                if current.globs != files.globs { observer.stopWithoutWaiting() }
             }
-            for file in isDirectory(path) ? inside.map({ path.appending($0.bytes) }) : [path] {
-                if case .present(let snapshot) = KernelFileSystem().stat(file) { files[file] = snapshot }
-            }
+            // The first scan of the next observer compares the files again.
+            files = current
+            observer = try Self.observer(of: files)
         }
-        return files
-    }
-
-    /// Returns the number of watches needed: one for each directory on the way.
-    static func watches(of locations: [PathBytes], _ program: CommandContext) -> Int {
-        var directories: Set<PathBytes> = []
-        for path in paths(of: locations, program) {
-            var directory = isDirectory(path) ? path : path.parent
-            while directories.insert(directory).inserted { directory = directory.parent }
-        }
-        return directories.count
-    }
-
-    /// Returns the paths of the rules as given, and with symbolic links resolved.
-    private static func paths(of locations: [PathBytes], _ program: CommandContext) -> [PathBytes] {
-        let directory = program.loading.currentDirectory
-        return locations.flatMap { location in
-            let path = directory.resolving(location.bytes).normalized
-            return Set([path, KernelFileSystem().resolve(path) ?? path])
-        }
-    }
-
-    private static func isDirectory(_ path: PathBytes) -> Bool {
-        guard case .present(let snapshot) = KernelFileSystem().stat(path) else { return false }
-        return snapshot.type == .directory
-    }
-
-    /// Returns patterns below `/` for a rules file, or for those in a directory.
-    private static func patterns(for path: PathBytes) -> [PathBytes] {
-        guard let relative = path.relative(to: "/"), !relative.isEmpty else { return [] }
-        let literal = PathBytes(relative).escapedForGlob
-        guard isDirectory(path) else { return [literal] }
-        return ["*.yaml", "*.yml"].map { literal.appending($0) }
     }
 
     private func reload() {
         started.wrappingAdd(1, ordering: .releasing)
         defer { finished.store(started.load(ordering: .relaxed), ordering: .releasing) }
         service?.recordReloading()
-        let files = Self.files(of: locations, program)
+        let files = RulesFiles(at: locations, program)
         seen.withLock { $0 = files }
         program.discovery.forget()
         program.host.retireOutdated()
