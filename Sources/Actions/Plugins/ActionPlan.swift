@@ -68,7 +68,10 @@ extension ActionRunner {
                 if let handler = handler as? PluginHandler { return handler.plan(action, invocations) }
                 return invocations.map { invocation in
                     var parameters = invocation.parameters.json
-                    if let schema = handler.summary.parameters { parameters = schema.withoutSecrets(parameters) }
+                    if let schema = handler.summary.parameters {
+                        parameters = schema.withoutSecrets(parameters)
+                        parameters = schema.resolvingDestinations(of: parameters, from: invocation.baseDirectory)
+                    }
                     var plan = ActionPlan(.builtIn(reference.name, parameters), action, [invocation])
                     plan.outputs = handler.plannedOutputs(of: invocation)
                     return plan
@@ -97,6 +100,25 @@ extension ActionPlan {
         _ message: String, code: String = Outcome.cannotStartCode, _ action: Action,
         _ invocations: some Collection<Invocation>
     ) -> ActionPlan { ActionPlan(.impossible(Outcome(.failed, message, code: code)), action, invocations) }
+}
+
+extension ParameterSchema {
+    /// Returns the parameters with absolute paths as destinations.
+    func resolvingDestinations(of value: JSONValue, from directory: PathBytes) -> JSONValue {
+        switch value {
+        case .string(let text) where role == Self.destination && !text.isEmpty:
+            let path = directory.resolving(text.utf8).normalized.description
+            return .string(text.hasSuffix("/") ? path + "/" : path)
+        case .object(var members):
+            for (key, schema) in properties ?? [:] {
+                members[key] = members[key].map { schema.resolvingDestinations(of: $0, from: directory) }
+            }
+            return .object(members)
+        case .array(let elements):
+            return .array(elements.map { items?.resolvingDestinations(of: $0, from: directory) ?? $0 })
+        default: return value
+        }
+    }
 }
 
 extension Invocation {

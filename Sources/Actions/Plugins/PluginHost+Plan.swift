@@ -34,7 +34,10 @@ extension PluginHost {
         let isShell = if case .shell = action.work { true } else { false }
         let program = ActionPlan.Program(
             plugin: call.plugin, isShell: isShell, isServed: call.serving != nil, executable: call.executable,
-            arguments: call.arguments, parameters: call.plugin == nil ? nil : shown.object?["with"], request: shown,
+            arguments: call.arguments,
+            parameters: call.parameters.flatMap { schema in
+                shown.object?["with"].map { schema.resolvingDestinations(of: $0, from: first.baseDirectory) }
+            } ?? (call.plugin == nil ? nil : shown.object?["with"]), request: shown,
             environment: first.environment, directory: first.directory?.path, confinement: confinement)
         return ActionPlan(.program(program), action, invocations)
     }

@@ -33,10 +33,24 @@ package struct FirstRule {
         return EventSpelling.words(of: covered.isEmpty ? handler.events ?? defaults : covered)
     }
 
-    /// Returns a rule name for this directory.
-    package static func name(for directory: PathBytes) -> String {
-        let word = directory.lastComponent.filter { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") }
-        return word.isEmpty ? "first" : String(decoding: word.prefix(40), as: UTF8.self)
+    /// Returns a rule name for this directory and the work there.
+    ///
+    /// - Parameters:
+    ///   - directory: The directory.
+    ///   - word: The name of the handler or program; nil for none.
+    ///   - taken: The names of other rules.
+    /// - Returns: A name that no other rule has.
+    package static func name(for directory: PathBytes, _ word: String?, excluding taken: Set<String>) -> String {
+        func plain(_ bytes: some Sequence<UInt8>) -> String {
+            let plain = bytes.filter { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") }
+            return String(decoding: plain.prefix(40), as: UTF8.self)
+        }
+        let words = [plain(directory.lastComponent), word.map { plain(PathBytes($0).lastComponent) } ?? ""]
+        let joined = words.filter { !$0.isEmpty }.joined(separator: "-")
+        let name = joined.isEmpty ? "first" : joined
+        var number = 1
+        while taken.contains(number == 1 ? name : "\(name)-\(number)") { number += 1 }
+        return number == 1 ? name : "\(name)-\(number)"
     }
 
     /// The text of the rules file.
@@ -69,12 +83,23 @@ package struct FirstRule {
         return "    types: \(YAMLText.list(types.map(\.rawValue).sorted()))\n"
     }
 
-    private var glob: String {
+    private var glob: String { pathBelow("*") { YAMLText.glob($0) } }
+
+    /// Returns a path in the directory, which starts with `~/` in the home directory.
+    private func pathBelow(_ path: String, _ text: ([UInt8]) -> String) -> String {
         if let home, let relative = directory.relative(to: home), home != "/" {
-            return relative.isEmpty ? "~/*" : "~/\(YAMLText.literal(YAMLText.glob(Array(relative))))/*"
+            return relative.isEmpty ? "~/\(path)" : "~/\(YAMLText.literal(text(Array(relative))))/\(path)"
         }
-        let glob = YAMLText.literal(YAMLText.glob(directory.bytes))
-        return glob == "/" ? "/*" : glob + "/*"
+        let start = YAMLText.literal(text(directory.bytes))
+        return start == "/" ? "/\(path)" : "\(start)/\(path)"
+    }
+
+    /// Returns a value with a relative destination in the directory; the file of the rule may be anywhere.
+    private func placed(_ value: JSONValue, _ schema: ParameterSchema) -> JSONValue {
+        guard schema.role == ParameterSchema.destination, let path = value.string, !path.hasPrefix("/"),
+            !path.hasPrefix("~"), !path.hasPrefix("${")
+        else { return value }
+        return .string(pathBelow(path) { String(decoding: $0, as: UTF8.self) })
     }
 
     private var action: String {
@@ -108,7 +133,7 @@ package struct FirstRule {
         }
         return properties.flatMap { key, property -> [String] in
             let comment = property.description.map { ["# \(YAMLText.comment($0))"] } ?? []
-            let sample = needed[key] ?? Self.sample(of: property)
+            let sample = (needed[key] ?? Self.sample(of: property)).map { placed($0, property) }
             let value = sample.map { " \(YAMLText.flow($0))" } ?? ""
             let line = "\(YAMLText.scalar(key)):\(value)"
             return comment + [needed[key] != nil ? line : "# \(line)"]

@@ -148,7 +148,8 @@ struct ImportTests {
 struct FirstRuleTests {
     private static func text(_ directory: PathBytes, _ work: FirstRule.Work, events: [String]? = nil) -> String {
         FirstRule(
-            name: FirstRule.name(for: directory), directory: directory, home: "/home/ada", events: events, work: work
+            name: FirstRule.name(for: directory, nil, excluding: []), directory: directory, home: "/home/ada",
+            events: events, work: work
         )
         .text
     }

@@ -121,9 +121,9 @@ struct DryRunTests {
                         "program: \(event): /usr/bin/touch MADE-\(name).txt",
                         "shell: \(event): /bin/sh -c 'touch MADE; rm \"$ALIGHT_PATH\"'",
                         "plugin: \(event): plugin 'raw' {\"file\":\"\(name).txt\"}: ~/plugins/raw run",
-                        "built-in: \(event): copy {\"on_conflict\":\"rename\",\"to\":\"copies/\(name).txt\"}",
+                        "built-in: \(event): copy {\"on_conflict\":\"rename\",\"to\":\"~/copies/\(name).txt\"}",
                         "built-in: \(event): /usr/bin/gzip ~/copies/\(name).txt",
-                        "built-in: \(event): move {\"on_conflict\":\"rename\",\"to\":\"moved/\(name).txt\"}",
+                        "built-in: \(event): move {\"on_conflict\":\"rename\",\"to\":\"~/moved/\(name).txt\"}",
                         "asking: \(event): log {\"level\":\"info\"}",
                     ] {
                         #expect(lines.count { $0 == "would run: \(line)" } == 1, "\(line)\n\(program.output)")

@@ -149,12 +149,32 @@ struct ImportCommandTests {
             let warning = "warning: fill in 'host', 'key': the handler has no example"
             #expect(made.error.contains(warning), "\(made.error)")
             let text = TestFile.text(tree.path("rules.yaml")) ?? ""
-            for line in ["events: [deleted]", "types: [directory]", "host:\n", "to: sent/"] {
+            for line in ["events: [deleted]", "types: [directory]", "host:\n", "to: \"~/in/sent/\""] {
                 #expect(text.contains(line), "\(text)")
             }
             let check = Self.alight(tree, ["check", "rules.yaml"])
             #expect(check.exitStatus() == 3)
             #expect(check.error.contains("'host' must be a string, not null"), "\(check.error)")
+        }
+    }
+
+    @Test func `a destination is in the directory, and two rules for it have different names`() {
+        withTempTree { tree in
+            TestFile.makeDirectory(tree.path("in"))
+            TestFile.makeDirectory(tree.path("rules"))
+            for (file, use) in [("a", "move"), ("b", "move"), ("c", "copy")] {
+                let made = Self.alight(tree, ["new", "in", "--use", use, "--output", "rules/\(file).yaml"])
+                #expect(made.exitStatus() == 0)
+            }
+            let texts = ["a", "b", "c"].map { TestFile.text(tree.path("rules/\($0).yaml")) ?? "" }
+            for (text, name) in zip(texts, ["in-move", "in-move-2", "in-copy"]) {
+                #expect(text.contains("name: \(name)\n") && text.contains("to: \"~/in/done/"), "\(text)")
+            }
+            TestFile.write(tree.path("in/a.txt"), "")
+            let rules = ["rules: [{ path: in/*, existing: process, action: { use: move, with: { to: done/ } } }]"]
+            TestFile.write(tree.path("rules.yaml"), rules[0])
+            let dry = Self.alight(tree, ["run", "rules.yaml", "--once", "--dry-run", "--journal", ":memory:"])
+            #expect(dry.exitStatus() == 0 && dry.output.contains("\"to\":\"\(tree.path("done"))/\""), "\(dry.output)")
         }
     }
 

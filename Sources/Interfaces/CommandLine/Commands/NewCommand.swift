@@ -70,13 +70,25 @@ struct NewCommand: ParsableCommand {
             }
         }
         let rule = FirstRule(
-            name: name ?? FirstRule.name(for: directory), directory: directory,
+            name: name
+                ?? FirstRule.name(
+                    for: directory, use ?? command.first, excluding: otherNames(program)), directory: directory,
             home: program.loading.home.map { PathBytes($0) },
             events: events.isEmpty ? nil : events, work: work)
         try output.write(rule.text)
         if !rule.unfilled.isEmpty {
             let names = Display.list(rule.unfilled)
             Output.error.write("warning: fill in \(names): the handler has no example")
+        }
+    }
+
+    /// Returns the names of the rules in the default location, and beside the new file.
+    private func otherNames(_ program: CommandContext) -> Set<String> {
+        let beside = output.output.map { [program.path(PathBytes($0)).parent] } ?? []
+        let loaded = [program.rulesInSilence([]), beside.isEmpty ? nil : program.rulesInSilence(beside)]
+        return loaded.reduce(into: []) { names, rules in
+            names.formUnion(rules?.rulesInOrder.map(\.name) ?? [])
+            names.formUnion(rules?.refusedRules ?? [])
         }
     }
 
