@@ -103,6 +103,9 @@ public struct Snapshot: Hashable, Sendable, Codable {
         identity == other.identity && type == other.type && size == other.size && modified == other.modified
     }
 
+    /// Whether the file has several names; the link count of a directory counts its subdirectories.
+    package var hasSeveralNames: Bool { links > 1 && type != .directory }
+
     /// Whether this may be the copy of a file in the upper layer of overlayfs, created when the file of the lower layer
     /// was about to change.
     ///

@@ -265,7 +265,7 @@ struct DueTable {
 
     /// Returns the paths that wait for this to the order, sorted.
     mutating func wake(_ wait: Wait) {
-        guard let woken = waiters.removeValue(forKey: wait) else { return }
+        guard !waiters.isEmpty, let woken = waiters.removeValue(forKey: wait) else { return }
         for path in woken.sorted() {
             stopWaiting(path)
             enqueue(path)

@@ -124,9 +124,12 @@ extension Snapshot {
     func hasMoreText(_ later: Snapshot) -> Bool { delivered.map { $0 < later.size } ?? false }
 
     /// Whether both are the same file with the same content and attributes.
+    ///
+    /// The entries of a directory are its content only if it is handled as one unit, and has a digest.
     func isSameState(as other: Snapshot) -> Bool {
-        hasSameContent(as: other) && mode == other.mode && uid == other.uid && gid == other.gid
-            && (type == .directory
-                ? digest == other.digest || digest == nil || other.digest == nil : links == other.links)
+        guard mode == other.mode, uid == other.uid, gid == other.gid else { return false }
+        guard type == .directory else { return hasSameContent(as: other) && links == other.links }
+        if digest == nil, other.digest == nil { return identity == other.identity && type == other.type }
+        return hasSameContent(as: other) && (digest == other.digest || digest == nil || other.digest == nil)
     }
 }

@@ -99,6 +99,8 @@ package struct ViewReconciler {
     /// Receives the hints of a path that has started to settle.
     mutating func receive(_ hints: DirtyPaths.Hints, of path: PathBytes) {
         if shared.applies(.leaseCheck) { due.unsettle(path) }
+        // It may be a file that is written for long: its new name no longer waits for it.
+        if hints.signs.contains(.appeared) { due.wake(.path(path)) }
         // A move is leased before it has settled.
         guard let file = hints.file, hints.signs.contains(.appeared), shared.applies(.moveAtOnce),
             view.mask.contains(.moved), due[path] == nil, !shared.ledger.paths(of: view.id, handling: file).isEmpty
@@ -141,11 +143,11 @@ package struct ViewReconciler {
         if let now { markOtherSpellings(path, now) }
         var stamp = now
         stamp?.digest = snapshot?.digest
-        var identities = [row(path).handled, now].compactMap(\.self).filter { $0.links > 1 }.map(\.identity)
+        var identities = [row(path).handled, now].compactMap(\.self).filter { $0.hasSeveralNames }.map(\.identity)
         let announced = due[path]?.announced
         addDue(path, settled: .some(stamp), hints)
         identities += [hints.file, announced].compactMap(\.self).filter { $0 != now?.identity }
-        if let offered = offers.offer(at: path)?.offered, offered.links > 1 { identities.append(offered.identity) }
+        if let offered = offers.offer(at: path)?.offered, offered.hasSeveralNames { identities.append(offered.identity) }
         return identities
     }
 
@@ -359,9 +361,9 @@ package struct ViewReconciler {
     /// was created or removed. A name that is removed before its hint is read does not show its file; that file is
     /// then found with one link less when its path settles again.
     mutating func markNames(of event: FileEvent) {
-        let files = [event.snapshot, event.before].compactMap(\.self).filter { $0.links > 1 }
+        let files = [event.snapshot, event.before].compactMap(\.self).filter { $0.hasSeveralNames }
         if !files.isEmpty { markOtherNames(event.path, files.map(\.identity)) }
-        guard event.snapshot.links > 1, event.kind != .deleted, event.before?.links != event.snapshot.links else {
+        guard event.snapshot.hasSeveralNames, event.kind != .deleted, event.before?.links != event.snapshot.links else {
             return
         }
         markDirty(event.path, .attributes, .live)
@@ -372,7 +374,7 @@ package struct ViewReconciler {
         var identities: [FileIdentity] = []
         for root in view.roots {
             shared.ledger.visit(view.id, inside: root) { _, row in
-                if let handled = row.handled, handled.links > 1 { identities.append(handled.identity) }
+                if let handled = row.handled, handled.hasSeveralNames { identities.append(handled.identity) }
             }
         }
         markOtherNames(nil, identities)
