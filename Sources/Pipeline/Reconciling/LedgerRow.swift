@@ -50,7 +50,9 @@ package protocol LedgerStore: Sendable {
     /// Returns the paths at which the rule has handled the file.
     ///
     /// An identity without a birth time matches all files with its device and inode.
-    func paths(of rule: RuleID, handling identity: FileIdentity) -> [PathBytes]
+    ///
+    /// - Parameter limit: The maximum number of paths.
+    func paths(of rule: RuleID, handling identity: FileIdentity, limit: Int) -> [PathBytes]
 
     /// Returns the rows strictly below a directory, sorted by path: those after `last`, up to a number that the store
     /// chooses.
@@ -82,11 +84,21 @@ package struct Ledger: ~Copyable {
 
     /// Returns the paths at which the rule has handled the file, sorted.
     package func paths(of rule: RuleID, handling identity: FileIdentity) -> [PathBytes] {
-        var found = store.paths(of: rule, handling: identity).filter { changes[rule]?[$0] == nil }
-        for path in paths[rule]?[identity.withoutBirth] ?? [] {
+        var found = store.paths(of: rule, handling: identity, limit: .max).filter { changes[rule]?[$0] == nil }
+        for path in paths[rule]?.paths(of: identity.withoutBirth) ?? [] {
             if let handled = changes[rule]?[path]?.handled, identity.includes(handled.identity) { found.append(path) }
         }
         return found.sorted()
+    }
+
+    /// Whether the rule has handled the file at any path.
+    package func handles(_ identity: FileIdentity, _ rule: RuleID) -> Bool {
+        let changed = paths[rule]?.first(of: identity.withoutBirth) { path in
+            changes[rule]?[path]?.handled.map { identity.includes($0.identity) } ?? false
+        }
+        if changed != nil { return true }
+        guard let stored = store.paths(of: rule, handling: identity, limit: 1).first else { return false }
+        return changes[rule]?[stored] == nil || !paths(of: rule, handling: identity).isEmpty
     }
 
     /// Calls the closure for each row of a directory and everything below it that is not empty, in no particular

@@ -76,7 +76,10 @@ package final class SharedState {
         if signs.contains(.listed) { hints.scan = dirty.scans.innermost(holding: path) }
         if case .present(let snapshot) = files.paths.inspect(at: path) {
             if wantsMove || snapshot.hasSeveralNames { hints.file = snapshot.identity }
-            if wantsMove { dirty.setFile(snapshot.identity, at: path) }
+            // Signs of writing bring no other file.
+            if wantsMove, !signs.isSubset(of: [.written, .closed, .attributes]) {
+                dirty.setFile(snapshot.identity, at: path)
+            }
         }
         hints.request = request
         let isPolled = files.isPolled(path)
