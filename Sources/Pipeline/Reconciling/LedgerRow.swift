@@ -47,11 +47,9 @@ package protocol LedgerStore: Sendable {
     /// Returns the row of a path; nil if there is none.
     func row(of rule: RuleID, at path: PathBytes) -> LedgerRow?
 
-    /// Returns the paths at which the rule has handled the file.
+    /// Returns at most `limit` paths at which the rule has handled the file.
     ///
     /// An identity without a birth time matches all files with its device and inode.
-    ///
-    /// - Parameter limit: The maximum number of paths.
     func paths(of rule: RuleID, handling identity: FileIdentity, limit: Int) -> [PathBytes]
 
     /// Returns the rows strictly below a directory, sorted by path: those after `last`, up to a number that the store

@@ -181,6 +181,7 @@ extension ViewReconciler {
     ///   - path: The path at which it was handled.
     ///   - isGone: Whether no file is at that path: the move may also replace a file.
     ///   - chain: The paths whose files have each replaced another one, up to this path.
+    /// - Returns: The path; nil if there is none.
     private func movedTo(
         _ was: Snapshot, from path: PathBytes, isGone: Bool = false, after chain: Set<PathBytes> = []
     ) -> PathBytes? {

@@ -56,7 +56,7 @@ import Testing
             #expect(run.history.count == 3 * count)
             return run.world.inspections
         }
-        #expect(inspections(ofNames: 200) < 5 * inspections(ofNames: 50))
+        #expect(inspections(ofNames: 80) < 6 * inspections(ofNames: 20))
     }
 
     @Test func `a file that stays open for writing is held back`() {
