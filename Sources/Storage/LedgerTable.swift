@@ -49,8 +49,8 @@ struct LedgerTable {
         try byPath.first({ $0.bind(rule, path) }, self.row)
     }
 
-    func paths(of rule: RuleID, handling identity: FileIdentity) throws -> [PathBytes] {
-        try byInode.rows({ $0.bind(Int64(bitPattern: identity.inode)).bind(rule.number) }) { row in
+    func paths(of rule: RuleID, handling identity: FileIdentity, limit: Int) throws -> [PathBytes] {
+        try byInode.rows({ $0.bind(Int64(bitPattern: identity.inode)).bind(rule.number) }, limit: limit) { row in
             let handled = try errors.row { (try row.path(Self.pathColumn), try self.row(row).handled) }
             guard case (let path, let snapshot?)? = handled else { return nil }
             return identity.includes(snapshot.identity) ? path : nil

@@ -97,12 +97,15 @@ final class SQLStatement {
         return try step() ? read(self) : nil
     }
 
-    /// Binds the parameters with one closure, and reads the rows with another, which returns nil to skip a row.
-    func rows<Row>(_ bind: (SQLStatement) -> Void = { _ in }, _ read: (SQLStatement) throws -> Row?) throws -> [Row] {
+    /// Binds the parameters with one closure, and reads at most `limit` rows with another, which returns nil to skip a
+    /// row.
+    func rows<Row>(
+        _ bind: (SQLStatement) -> Void = { _ in }, limit: Int = .max, _ read: (SQLStatement) throws -> Row?
+    ) throws -> [Row] {
         defer { reset() }
         bind(self)
         var rows: [Row] = []
-        while try step() { if let row = try read(self) { rows.append(row) } }
+        while rows.count < limit, try step() { if let row = try read(self) { rows.append(row) } }
         return rows
     }
 

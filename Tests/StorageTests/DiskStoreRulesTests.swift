@@ -265,7 +265,7 @@ struct DiskStoreRulesTests {
             let store = try bench.store
             #expect(store.stored.mounts == [MountRecord(point: directory, identity: identity)])
             #expect(store.row(of: RuleID(1), at: path)?.handled == present)
-            #expect(store.paths(of: RuleID(1), handling: present.identity) == [path])
+            #expect(store.paths(of: RuleID(1), handling: present.identity, limit: .max) == [path])
             #expect(store.row(of: RuleID(1), at: "/elsewhere")?.handled == .sample(file: 6))
             for number in 1...2 as ClosedRange<UInt64> {
                 let found = try #require(store.job(JobID("\(number)"), at: bench.clocks))

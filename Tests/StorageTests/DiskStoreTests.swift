@@ -35,8 +35,8 @@ struct DiskStoreTests {
             #expect(try bench.store.row(of: rule, at: path) == row)
             #expect(try bench.store.row(of: RuleID(2), at: path) == nil)
             guard let identity = row.handled?.identity else { continue }
-            #expect(try bench.store.paths(of: rule, handling: identity) == [path])
-            #expect(try bench.store.paths(of: rule, handling: identity.withoutBirth) == [path])
+            #expect(try bench.store.paths(of: rule, handling: identity, limit: .max) == [path])
+            #expect(try bench.store.paths(of: rule, handling: identity.withoutBirth, limit: .max) == [path])
         }
         let sorted = rows.keys.sorted()
         #expect(try bench.store.rows(of: rule, below: "/", after: nil).map(\.0) == sorted)

@@ -115,6 +115,9 @@ public struct Snapshot: Hashable, Sendable, Codable {
             && type == later.type && mode == later.mode && links == later.links
     }
 
+    /// Whether the file has several names; the link count of a directory counts its subdirectories.
+    package var hasSeveralNames: Bool { links > 1 && type != .directory }
+
     /// Whether this may be the copy of a file in the upper layer of overlayfs, created when the file of the lower layer
     /// was about to change.
     ///

@@ -96,6 +96,8 @@ public struct FileEvent: Hashable, Sendable {
     public var isByMove: Bool
     /// The other known names of the file, for a hard link.
     public var sameAs: [PathBytes]
+    /// The maximum number of other names; a file can have very many.
+    package static let maximumOtherNames = 16
     /// The number of entries of a directory; nil for other types, and if it cannot be listed.
     public var children: Int?
     /// The appended text, for rules that follow a file.

@@ -83,8 +83,10 @@ struct DirtyPaths: ~Copyable {
 
     // MARK: Files
 
-    /// Returns the dirty paths that contain a file.
-    func paths(of file: FileIdentity) -> Set<PathBytes> { byFile[file] }
+    /// Returns a dirty path that contains a file and satisfies a condition.
+    func first(of file: FileIdentity, where condition: (PathBytes) -> Bool) -> PathBytes? {
+        byFile.first(of: file, where: condition)
+    }
 
     func file(at path: PathBytes) -> FileIdentity? { files[path] }
 

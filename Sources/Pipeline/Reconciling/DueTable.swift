@@ -265,7 +265,7 @@ struct DueTable {
 
     /// Returns the paths that wait for this to the order, sorted.
     mutating func wake(_ wait: Wait) {
-        guard let woken = waiters.removeValue(forKey: wait) else { return }
+        guard !waiters.isEmpty, let woken = waiters.removeValue(forKey: wait) else { return }
         for path in woken.sorted() {
             stopWaiting(path)
             enqueue(path)
@@ -306,8 +306,16 @@ struct FileIndex {
     private var one: [FileIdentity: PathBytes] = [:]
     private var others: [FileIdentity: Set<PathBytes>] = [:]
 
-    subscript(file: FileIdentity) -> Set<PathBytes> {
-        (others[file] ?? []).union(one[file].map { [$0] } ?? [])
+    /// Returns a path of a file that satisfies a condition.
+    func first(of file: FileIdentity, where condition: (PathBytes) -> Bool) -> PathBytes? {
+        guard let first = one[file] else { return nil }
+        return condition(first) ? first : others[file]?.first(where: condition)
+    }
+
+    /// Returns the paths of a file, in no particular order.
+    func paths(of file: FileIdentity) -> [PathBytes] {
+        guard let first = one[file] else { return [] }
+        return [first] + (others[file] ?? [])
     }
 
     mutating func insert(_ path: PathBytes, _ file: FileIdentity) {

@@ -48,10 +48,10 @@ package protocol LedgerStore: Sendable {
     /// Returns the row of a path; nil if there is none.
     func row(of rule: RuleID, at path: PathBytes) -> LedgerRow?
 
-    /// Returns the paths at which the rule has handled the file.
+    /// Returns at most `limit` paths at which the rule has handled the file.
     ///
     /// An identity without a birth time matches all files with its device and inode.
-    func paths(of rule: RuleID, handling identity: FileIdentity) -> [PathBytes]
+    func paths(of rule: RuleID, handling identity: FileIdentity, limit: Int) -> [PathBytes]
 
     /// Returns the rows strictly below a directory, sorted by path: those after `last`, up to a number that the store
     /// chooses.
@@ -83,11 +83,21 @@ package struct Ledger: ~Copyable {
 
     /// Returns the paths at which the rule has handled the file, sorted.
     package func paths(of rule: RuleID, handling identity: FileIdentity) -> [PathBytes] {
-        var found = store.paths(of: rule, handling: identity).filter { changes[rule]?[$0] == nil }
-        for path in paths[rule]?[identity.withoutBirth] ?? [] {
+        var found = store.paths(of: rule, handling: identity, limit: .max).filter { changes[rule]?[$0] == nil }
+        for path in paths[rule]?.paths(of: identity.withoutBirth) ?? [] {
             if let handled = changes[rule]?[path]?.handled, identity.includes(handled.identity) { found.append(path) }
         }
         return found.sorted()
+    }
+
+    /// Whether the rule has handled the file at any path.
+    package func handles(_ identity: FileIdentity, _ rule: RuleID) -> Bool {
+        let changed = paths[rule]?.first(of: identity.withoutBirth) { path in
+            changes[rule]?[path]?.handled.map { identity.includes($0.identity) } ?? false
+        }
+        if changed != nil { return true }
+        guard let stored = store.paths(of: rule, handling: identity, limit: 1).first else { return false }
+        return changes[rule]?[stored] == nil || !paths(of: rule, handling: identity).isEmpty
     }
 
     /// Calls the closure for each row of a directory and everything below it that is not empty, in no particular
@@ -119,9 +129,13 @@ extension Snapshot {
     func hasMoreText(_ later: Snapshot) -> Bool { delivered.map { $0 < later.size } ?? false }
 
     /// Whether both are the same file with the same content, as far as size and times show, and attributes.
+    ///
+    /// The entries of a directory are its content only if it is handled as one unit, and has a digest.
     func isSameState(as other: Snapshot) -> Bool {
-        guard hasSameContent(as: other), mode == other.mode, uid == other.uid, gid == other.gid else { return false }
-        guard type == .directory else { return links == other.links }
+        guard mode == other.mode, uid == other.uid, gid == other.gid else { return false }
+        guard type == .directory else { return hasSameContent(as: other) && links == other.links }
+        if digest == nil, other.digest == nil { return identity == other.identity && type == other.type }
+        guard hasSameContent(as: other) else { return false }
         guard let digest, let others = other.digest else { return true }
         return TreeFingerprint.content(digest) == TreeFingerprint.content(others)
     }

@@ -85,12 +85,13 @@ struct LedgerTree {
     }
 
     /// Returns the paths of a file; without a birth time, those of all files with the device and inode.
-    func paths(of identity: FileIdentity) -> [PathBytes] {
+    func paths(of identity: FileIdentity, limit: Int) -> [PathBytes] {
         let key = identity.withoutBirth
         guard let first = positions[key] else { return [] }
-        return ([first] + (links[key] ?? [])).filter { position in
+        let all = ([first] + (links[key] ?? [])).lazy.filter { position in
             position.directory.entries[position.name]?.value.handled.map { identity.includes($0.identity) } ?? false
-        }.map(\.path)
+        }
+        return all.prefix(limit).map(\.path)
     }
 
     /// Calls the closure for each row of a directory and everything below it, in no particular order.

@@ -23,8 +23,8 @@ package final class MemoryStore: LedgerStore {
 
     package func row(of rule: RuleID, at path: PathBytes) -> LedgerRow? { trees.withLock { $0[rule]?[path] } }
 
-    package func paths(of rule: RuleID, handling identity: FileIdentity) -> [PathBytes] {
-        trees.withLock { $0[rule]?.paths(of: identity) ?? [] }
+    package func paths(of rule: RuleID, handling identity: FileIdentity, limit: Int) -> [PathBytes] {
+        trees.withLock { $0[rule]?.paths(of: identity, limit: limit) ?? [] }
     }
 
     package func rows(of rule: RuleID, below directory: PathBytes, after last: PathBytes?) -> [(PathBytes, LedgerRow)] {

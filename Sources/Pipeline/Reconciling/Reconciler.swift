@@ -131,7 +131,10 @@ package struct Reconciler: ~Copyable {
     package mutating func markCommitted() {
         shared.ledger.markCommitted()
         for view in shared.active { views[view].offers.markCommitted() }
-        shared.active = shared.active.filter { !views[$0].isIdle }
+        for view in shared.active where views[view].isIdle {
+            views[view].names.removeAll()
+            shared.active.remove(view)
+        }
     }
 
     /// Returns the due paths that wait for a condition to the order.
@@ -160,7 +163,10 @@ package struct Reconciler: ~Copyable {
     private mutating func receive(_ hint: Hint, at now: ContinuousClock.Instant) {
         var hint = hint
         if hint.signs.contains(.subtree) {
-            for view in shared.active { views[view].markNamed(inside: hint.path) }
+            for view in shared.active {
+                views[view].names.removeAll()
+                views[view].markNamed(inside: hint.path)
+            }
             compareKnown(inside: hint.path, signs: hint.signs.intersection([.moved, .polled]), hint.origin, at: now)
         }
         if !hint.signs.isDisjoint(with: .bare) { for view in matches(hint.path) { views[view].freezeRaw(hint) } }
@@ -173,6 +179,7 @@ package struct Reconciler: ~Copyable {
         markTrees(holding: hint, at: now)
         let matches = matches(hint.path)
         guard !matches.isEmpty else { return }
+        for view in matches { views[view].names.removeAll() }
         if !hint.signs.isDisjoint(with: [.appeared, .vanished]) {
             for view in matches { views[view].markNamed(hint.path) }
         }
@@ -219,8 +226,8 @@ package struct Reconciler: ~Copyable {
 
     // MARK: Settling
 
-    /// The files of a path that has settled, whose other names may differ from the disk, and its signs that concern them.
-    private typealias OtherNames = (view: Int, path: PathBytes, identities: [FileIdentity], signs: Hint.Signs)
+    /// The files of each view whose other names may differ from the disk, and the signs that concern these.
+    private typealias OtherNames = [Int: [FileIdentity: Hint.Signs]]
 
     /// Inspects the paths whose quiet time is over; those that have settled and differ become due.
     ///
@@ -229,7 +236,7 @@ package struct Reconciler: ~Copyable {
     ///   - limit: The maximum number of paths; the rest is inspected in the next turn.
     package mutating func settle(at now: ContinuousClock.Instant, limit: Int = 500) {
         for view in shared.active { views[view].due.wake(until: now) }
-        var others: [OtherNames] = []
+        var others: OtherNames = [:]
         for (key, entry) in shared.dirty.takeDue(at: now, limit: limit) {
             var entry = entry
             let scan = entry.note.scan
@@ -261,20 +268,25 @@ package struct Reconciler: ~Copyable {
                 shared.dirty.putBack(key, entry, until: now + pause)
             }
         }
-        for other in others { views[other.view].markOtherNames(other.path, other.identities, other.signs) }
+        for (view, files) in others.sorted(by: { $0.key < $1.key }) {
+            for signs in [Hint.Signs.written, []] {
+                views[view].markOtherNames(nil, files.filter { $0.value == signs }.map(\.key), signs)
+            }
+        }
         // The end of a listing follows the events of the paths that it found.
         if !mayFreeze { freezeEndedScans() }
     }
 
     private mutating func settled(
         _ key: DirtyPaths.Key, _ snapshot: Snapshot?, _ hints: DirtyPaths.Hints,
-        _ others: inout [OtherNames]
+        _ others: inout OtherNames
     ) {
         shared.dirty.setFile(nil, at: key.path)
         for view in views(of: key) {
             let identities = views[view].settle(key.path, snapshot, hints)
-            guard !identities.isEmpty else { continue }
-            others.append((view, key.path, identities, hints.signs.intersection(.written)))
+            for identity in identities {
+                others[view, default: [:]][identity, default: []].formUnion(hints.signs.intersection(.written))
+            }
         }
     }
 

@@ -74,9 +74,12 @@ package final class SharedState {
         var hints = DirtyPaths.Hints(signs: signs, origin: origin)
         hints.hasArrived = hasArrived
         if signs.contains(.listed) { hints.scan = dirty.scans.innermost(holding: path) }
-        if case .present(let snapshot) = files.paths.inspect(at: path), snapshot.type != .directory {
-            if wantsMove || snapshot.links > 1 { hints.file = snapshot.identity }
-            if wantsMove { dirty.setFile(snapshot.identity, at: path) }
+        if case .present(let snapshot) = files.paths.inspect(at: path) {
+            if wantsMove || snapshot.hasSeveralNames { hints.file = snapshot.identity }
+            // Signs of writing bring no other file.
+            if wantsMove, !signs.isSubset(of: [.written, .closed, .attributes]) {
+                dirty.setFile(snapshot.identity, at: path)
+            }
         }
         hints.request = request
         let isPolled = files.isPolled(path)

@@ -83,9 +83,7 @@ extension ViewReconciler {
     func writing(at path: PathBytes, _ handled: Snapshot, _ now: Snapshot) -> Difference.Writing {
         let signs = due[path]?.signs ?? []
         if signs.contains(.written) { return .certain }
-        if now.links > 1, handled.changed != now.changed,
-            shared.ledger.paths(of: view.id, handling: handled.identity).contains(where: isWritten)
-        {
+        if now.hasSeveralNames, handled.changed != now.changed, isWrittenByAnyName(handled.identity, now.changed) {
             return .certain
         }
         // The copy in the upper layer of overlayfs has a change time of its own.
@@ -93,7 +91,16 @@ extension ViewReconciler {
         // A file with another name, at present or in between, may have been written through that name.
         let isOnlyAttributes =
             signs.isSuperset(of: .attributes) && signs.isDisjoint(with: [.listed, .polled, .appeared])
-        return isOnlyAttributes && now.links == 1 ? .excluded : .possible
+        return isOnlyAttributes && !now.hasSeveralNames ? .excluded : .possible
+    }
+
+    /// Whether the kernel has reported a write to a changed file under any of its names.
+    private func isWrittenByAnyName(_ identity: FileIdentity, _ changed: Timestamp) -> Bool {
+        let file = fileNames(of: identity, changed: changed)
+        if let isWritten = file.isWritten { return isWritten }
+        let isWritten = file.present.contains(where: isWritten) || file.others.contains(where: isWritten)
+        names[identity]?.isWritten = isWritten
+        return isWritten
     }
 
     /// Whether the kernel has reported a write to a file whose size and modification time were the same before.
@@ -139,11 +146,13 @@ extension ViewReconciler {
         if file.type == .directory {
             guard event.kind != .deleted else { return }
             event.children = shared.files.children(of: event.path)
-        } else if file.links > 1, event.kind == .created || event.kind == .moved {
+        } else if file.hasSeveralNames, event.kind == .created || event.kind == .moved {
             let path = event.path
-            event.sameAs = shared.ledger.paths(of: view.id, handling: file.identity).filter { other in
+            let names = fileNames(of: file.identity, changed: file.changed)
+            let others = [names.present, names.others].joined().lazy.filter { other in
                 other != path && present(other)?.identity == file.identity
             }
+            event.sameAs = others.prefix(FileEvent.maximumOtherNames).sorted()
         }
     }
 
@@ -154,18 +163,26 @@ extension ViewReconciler {
         // Without a birth time a reused inode looks like a moved file.
         guard view.mask.contains(.moved), now.identity.birth != 0 else { return nil }
         let identity = shared.files.recordedIdentity(of: now, at: path)
-        var paths = shared.ledger.paths(of: view.id, handling: identity).filter { $0 != path }
+        let isKnown = now.hasSeveralNames && identity == now.identity
+        var paths =
+            isKnown
+            ? fileNames(of: identity, changed: now.changed).others.sorted()
+            : shared.ledger.paths(of: view.id, handling: identity)
+        paths.removeAll { $0 == path }
         if view.tail != nil {
             let isUnfinished = { (path: PathBytes) in hasUnfinishedText(path) || unfinishedLines[path] != nil }
             if let unfinished = paths.first(where: isUnfinished) { return .wait(.path(unfinished)) }
             // Its text continues after the last position read.
             paths.sort { row($0).handled?.delivered ?? 0 > row($1).handled?.delivered ?? 0 }
         }
+        if let same = paths.firstIndex(where: { $0.lastComponent == path.lastComponent }) { paths.swapAt(0, same) }
         for from in paths {
             let source = row(from)
             guard let handled = source.handled, !source.isSuppressed else { continue }
             switch stat(from) {
-            case .present(let there) where there.identity == now.identity || isReplacing: continue
+            case .present(let there) where there.identity == now.identity || isReplacing:
+                if there.identity == now.identity { names.confirm(from, identity) }
+                continue
             case .unreadable: continue
             default: break
             }
@@ -201,6 +218,7 @@ extension ViewReconciler {
     ///   - path: The path at which it was handled.
     ///   - isGone: Whether no file is at that path: the move may also replace a file.
     ///   - chain: The paths whose files have each replaced another one, up to this path.
+    /// - Returns: The path; nil if there is none.
     private func movedTo(
         _ was: Snapshot, from path: PathBytes, isGone: Bool = false, after chain: Set<PathBytes> = []
     ) -> PathBytes? {
@@ -208,8 +226,7 @@ extension ViewReconciler {
             !row(path).isSuppressed
         else { return nil }
         let chain = chain.union([path])
-        let paths = shared.dirty.paths(of: was.identity).union(dueFiles[was.identity])
-        return paths.sorted().first { other in
+        func isTarget(_ other: PathBytes) -> Bool {
             guard !chain.contains(other), root(of: other) != nil, !isEndless(other), let now = present(other),
                 now.identity == was.identity
             else { return false }
@@ -223,6 +240,13 @@ extension ViewReconciler {
             let event = moveEvent(path, was, to: other, now, isReplacing: held != nil)
             return shared.callbacks.admits(index, attributed(event))
         }
+        func target(where condition: (PathBytes) -> Bool) -> PathBytes? {
+            dueFiles.first(of: was.identity, where: condition)
+                ?? shared.dirty.first(of: was.identity, where: condition)
+        }
+        // Of several names of a file, each waits for the same name in another directory, if there is one.
+        let namesake = was.hasSeveralNames ? target { $0.lastComponent == path.lastComponent && isTarget($0) } : nil
+        return namesake ?? target(where: isTarget)
     }
 
     // MARK: Text
@@ -390,7 +414,7 @@ extension ViewReconciler {
             !offer.isInterrupted || !shared.callbacks.hasWork(index, offer)
         else { return false }
         guard let offered = offer.offered else { return true }
-        let mayBeBack = offered.links > 1 && isPolled(offer.path) && now.changed != offer.changed
+        let mayBeBack = offered.hasSeveralNames && isPolled(offer.path) && now.changed != offer.changed
         return offered.identity == now.identity && !mayBeBack
     }
 

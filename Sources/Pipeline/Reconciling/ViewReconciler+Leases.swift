@@ -50,6 +50,8 @@ extension ViewReconciler {
                 supersede(source.number, settled: path)
                 compare(from)
                 due.requeue(path)
+            } else if let earlier = earlier(than: event) {
+                due.wait(path, for: .path(earlier))
             } else if freezes(event) {
                 freeze(event)
             } else {
@@ -57,6 +59,34 @@ extension ViewReconciler {
             }
         }
         return nil
+    }
+
+    /// Returns a path whose event comes before another event: the directory of a new path, if the view reports it,
+    /// and the old name of a file that is reported as deleted and created.
+    private func earlier(than event: FileEvent) -> PathBytes? {
+        guard event.kind == .created || event.kind == .moved else { return nil }
+        let parent = event.path.parent
+        if view.types.contains(.directory), isAboutToBeReported(parent), row(parent).handled == nil { return parent }
+        // A file that is written under a new name has no old name.
+        guard event.kind == .created, view.mask.contains(.deleted),
+            due[event.path]?.signs.isDisjoint(with: [.moved, .listed, .polled]) == false
+        else { return nil }
+        return shared.ledger.paths(of: view.id, handling: event.snapshot.identity).first { other in
+            guard other != event.path, isAboutToBeReported(other), due[other]?.wait != .path(event.path),
+                case .absent = stat(other)
+            else { return false }
+            return true
+        }
+    }
+
+    /// Whether a path settles, or is due and waits for no condition of the owner, or its action runs.
+    private func isAboutToBeReported(_ path: PathBytes) -> Bool {
+        if let offer = offers.offer(at: path) { return offer.isRunning }
+        guard let entry = due[path] else { return isDirty(path) && root(of: path) != nil }
+        switch entry.wait {
+        case .gate, .time: return false
+        case .path, .listing, nil: return true
+        }
     }
 
     /// Takes the events of all due paths, in order, and sets the ledger to the state that they show.
@@ -98,7 +128,8 @@ extension ViewReconciler {
         _ reason: Reconciler.Reason? = nil
     ) {
         due.wait(candidate.path, for: .gate(gate), until: time, reason)
-        if isEndless(candidate.path) { due.wake(.path(candidate.path)) }
+        // Others need not wait for a condition that may not be met for long.
+        due.wake(.path(candidate.path))
     }
 
     /// Whether a path waits without a limit for a condition that may never be met.

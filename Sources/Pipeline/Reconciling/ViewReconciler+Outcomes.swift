@@ -25,7 +25,7 @@ extension ViewReconciler {
             due.wake(.path(path))
         }
         // No hint names the other names of a file that was removed in the meantime.
-        if let offered = offer.offered, offered.links > 1 { markOtherNames(offer.path, [offered.identity]) }
+        if let offered = offer.offered, offered.hasSeveralNames { markOtherNames(offer.path, [offered.identity]) }
     }
 
     /// Undoes a lease whose action has not started; its path waits for a condition of the owner.
@@ -97,7 +97,7 @@ extension ViewReconciler {
         for path in offer.paths { compare(path, as: path == offer.path ? .some(there) : nil, at: now) }
         if let offered = offer.offered {
             markNames(of: offer.event)
-            if offered.links == 1, let there, there.links > 1 { markOtherNames(offer.path, [offered.identity]) }
+            if offered.links == 1, let there, there.hasSeveralNames { markOtherNames(offer.path, [offered.identity]) }
         }
     }
 
@@ -105,7 +105,9 @@ extension ViewReconciler {
     private mutating func settleRows(
         _ offer: Offer, _ there: Snapshot?, hasChanged: Bool, _ termination: Reconciler.Termination
     ) {
-        let mayHaveMissed = isPolled(offer.path) || offer.missedHints
+        // The change time of a plain directory only shows that its entries changed.
+        let isPlainDirectory = there?.type == .directory && !view.settle.isTree
+        let mayHaveMissed = (isPolled(offer.path) || offer.missedHints) && !isPlainDirectory
         let isSameTime = there == nil || !mayHaveMissed || there?.changed == offer.changed
         var handled = offer.offered
         let isAsOffered =

@@ -15,6 +15,7 @@ package struct ViewReconciler {
     /// The due paths with a file that is not handled there, by their files.
     var dueFiles = FileIndex()
     var offers = OfferTable()
+    let names = FileNames()
     var frozen = FrozenPaths()
     /// The state that the last action left at a path, if it differs from the offered one.
     var left: [PathBytes: Snapshot] = [:]
@@ -67,6 +68,7 @@ package struct ViewReconciler {
     mutating func set(_ path: PathBytes, _ row: LedgerRow) {
         if view.tail != nil { carryOver(self.row(path).handled, row.handled) }
         shared.ledger.set(row.isEmpty ? LedgerRow() : row, of: view.id, at: path)
+        names.setRow(path, row.handled?.identity)
     }
 
     /// Whether the ledger contains the file in its current state, and all of its text was read.
@@ -101,9 +103,11 @@ package struct ViewReconciler {
     /// Receives the hints of a path that has started to settle.
     mutating func receive(_ hints: DirtyPaths.Hints, of path: PathBytes) {
         if shared.applies(.leaseCheck) { due.unsettle(path) }
+        // It may be a file that is written for long: its new name no longer waits for it.
+        if hints.signs.contains(.appeared) { due.wake(.path(path)) }
         // A move is leased before it has settled.
         guard let file = hints.file, hints.signs.contains(.appeared), shared.applies(.moveAtOnce),
-            view.mask.contains(.moved), due[path] == nil, !shared.ledger.paths(of: view.id, handling: file).isEmpty
+            view.mask.contains(.moved), due[path] == nil, shared.ledger.handles(file, view.id)
         else { return }
         addDue(path, settled: nil, hints)
     }
@@ -144,11 +148,13 @@ package struct ViewReconciler {
         if let now { markOtherSpellings(path, now) }
         var stamp = now
         stamp?.digest = snapshot?.digest
-        var identities = [row(path).handled, now].compactMap(\.self).filter { $0.links > 1 }.map(\.identity)
+        var identities = [row(path).handled, now].compactMap(\.self).filter { $0.hasSeveralNames }.map(\.identity)
         let announced = due[path]?.announced
         addDue(path, settled: .some(stamp), hints)
         identities += [hints.file, announced].compactMap(\.self).filter { $0 != now?.identity }
-        if let offered = offers.offer(at: path)?.offered, offered.links > 1 { identities.append(offered.identity) }
+        if let offered = offers.offer(at: path)?.offered, offered.hasSeveralNames {
+            identities.append(offered.identity)
+        }
         return identities
     }
 
@@ -338,9 +344,11 @@ package struct ViewReconciler {
     // MARK: Other names
 
     private func isKnownElsewhere(_ file: FileIdentity, _ path: PathBytes) -> Bool {
-        let paths = shared.dirty.paths(of: file).union(dueFiles[file])
-            .union(shared.ledger.paths(of: view.id, handling: file))
-        return paths.contains { $0 != path && root(of: $0) != nil && present($0)?.identity == file }
+        func isKnown(_ other: PathBytes) -> Bool {
+            other != path && root(of: other) != nil && present(other)?.identity == file
+        }
+        return shared.dirty.first(of: file, where: isKnown) ?? dueFiles.first(of: file, where: isKnown) != nil
+            || shared.ledger.paths(of: view.id, handling: file).contains(where: isKnown)
     }
 
     /// Marks handled paths as dirty that the kernel resolves to a new file whose name differs in case: they do not
@@ -365,9 +373,9 @@ package struct ViewReconciler {
     /// was created or removed. A name that is removed before its hint is read does not show its file; that file is
     /// then found with one link less when its path settles again.
     mutating func markNames(of event: FileEvent) {
-        let files = [event.snapshot, event.before].compactMap(\.self).filter { $0.links > 1 }
+        let files = [event.snapshot, event.before].compactMap(\.self).filter { $0.hasSeveralNames }
         if !files.isEmpty { markOtherNames(event.path, files.map(\.identity)) }
-        guard event.snapshot.links > 1, event.kind != .deleted, event.before?.links != event.snapshot.links else {
+        guard event.snapshot.hasSeveralNames, event.kind != .deleted, event.before?.links != event.snapshot.links else {
             return
         }
         markDirty(event.path, .attributes, .live)
@@ -378,7 +386,7 @@ package struct ViewReconciler {
         var identities: [FileIdentity] = []
         for root in view.roots {
             shared.ledger.visit(view.id, inside: root) { _, row in
-                if let handled = row.handled, handled.links > 1 { identities.append(handled.identity) }
+                if let handled = row.handled, handled.hasSeveralNames { identities.append(handled.identity) }
             }
         }
         markOtherNames(nil, identities)
@@ -386,16 +394,39 @@ package struct ViewReconciler {
 
     /// Marks the other names of files as dirty if they differ from the disk; the kernel hints only the name that was
     /// used.
-    mutating func markOtherNames(_ path: PathBytes?, _ identities: [FileIdentity], _ signs: Hint.Signs = []) {
-        for identity in Set(identities) where shared.applies(.names) {
-            for other in shared.ledger.paths(of: view.id, handling: identity)
+    mutating func markOtherNames(
+        _ path: PathBytes?, _ identities: some Sequence<FileIdentity>, _ signs: Hint.Signs = []
+    ) {
+        for identity in Set(identities) where shared.applies(.names) && !hasCompared(identity) {
+            let file = fileNames(of: identity)
+            for other in file.present.union(file.others).sorted()
             where other != path && due[other] == nil && !isDirty(other) {
                 let handled = row(other).handled
                 let isAsHandled = present(other).map { handled?.isUnchanged($0) ?? false }
                 if isAsHandled ?? !isRemoved(other, handled) { continue }
                 markDirty(other, signs.union(.attributes), .live)
             }
+            names[identity]?.isCompared = true
         }
+    }
+
+    private func hasCompared(_ identity: FileIdentity) -> Bool {
+        guard let file = names[identity], file.isCompared else { return false }
+        return file.present.first.map { present($0)?.changed == file.changed } ?? true
+    }
+
+    /// Returns the names of a file in the ledger; they are inspected unless that was done since the last hint and since
+    /// the file changed.
+    func fileNames(of identity: FileIdentity, changed: Timestamp? = nil) -> FileNames.File {
+        if let changed, let file = names[identity], file.changed == changed { return file }
+        let paths = shared.ledger.paths(of: view.id, handling: identity)
+        let snapshots = paths.map { path in present(path).flatMap { $0.identity == identity ? $0 : nil } }
+        var file = FileNames.File(changed: snapshots.lazy.compactMap(\.?.changed).first ?? changed)
+        for (path, snapshot) in zip(paths, snapshots) {
+            if snapshot == nil { file.others.insert(path) } else { file.present.insert(path) }
+        }
+        names[identity] = file
+        return file
     }
 }
 

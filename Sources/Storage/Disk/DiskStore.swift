@@ -150,8 +150,8 @@ package final class DiskStore: LedgerStore {
         read { try $0.tables.ledger.row(of: rule, at: path) } ?? nil
     }
 
-    package func paths(of rule: RuleID, handling identity: FileIdentity) -> [PathBytes] {
-        read { try $0.tables.ledger.paths(of: rule, handling: identity) } ?? []
+    package func paths(of rule: RuleID, handling identity: FileIdentity, limit: Int) -> [PathBytes] {
+        read { try $0.tables.ledger.paths(of: rule, handling: identity, limit: limit) } ?? []
     }
 
     package func rows(of rule: RuleID, below directory: PathBytes, after last: PathBytes?) -> [(PathBytes, LedgerRow)] {

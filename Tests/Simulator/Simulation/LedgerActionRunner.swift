@@ -54,6 +54,7 @@ final class LedgerActionRunner {
         }
         program.store.commit(changes)
         program.reconciler?.markCommitted()
+        program.reconciler?.closeDirectories()
         // Turns visit active views only.
         for view in views.indices
         where program.reconciler?.shared.active.contains(view) == program.reconciler?.views[view].isIdle {

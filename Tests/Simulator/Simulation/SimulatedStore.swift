@@ -30,8 +30,8 @@ final class SimulatedStore: LedgerStore {
 
     func row(of rule: RuleID, at path: PathBytes) -> LedgerRow? { rows.row(of: rule, at: path) }
 
-    func paths(of rule: RuleID, handling identity: FileIdentity) -> [PathBytes] {
-        rows.paths(of: rule, handling: identity)
+    func paths(of rule: RuleID, handling identity: FileIdentity, limit: Int) -> [PathBytes] {
+        rows.paths(of: rule, handling: identity, limit: limit)
     }
 
     func rows(of rule: RuleID, below directory: PathBytes, after last: PathBytes?) -> [(PathBytes, LedgerRow)] {

@@ -57,6 +57,9 @@ package final class World: Sendable {
     /// The change that is pending while the program inspects files.
     var race: Operation? { state.withLock { $0.race.pending?.operation } }
 
+    /// The number of inspections of files by the program.
+    package var inspections: Int { state.withLock { $0.inspections } }
+
     /// The number of changes applied while the program inspected files.
     var raceCount: Int { state.withLock { $0.race.count } }
 

@@ -47,8 +47,12 @@ struct WorldState {
         }
     }
 
+    /// The number of inspections of files by the program.
+    private(set) var inspections = 0
+
     /// Counts an inspection of files by the program.
     mutating func inspect() {
+        self.inspections += 1
         guard let (operation, inspections) = race.pending else { return }
         if inspections > 0 { race.pending = (operation, inspections - 1) } else { endRace() }
     }

@@ -40,7 +40,7 @@ struct MemoryStoreTests {
             guard let identity = row(step).handled?.identity else { continue }
             for sought in [identity, identity.withoutBirth] {
                 let paths = table.filter { $0.value.handled.map { sought.includes($0.identity) } ?? false }.keys
-                #expect(store.paths(of: rule, handling: sought).sorted() == paths.sorted())
+                #expect(store.paths(of: rule, handling: sought, limit: .max).sorted() == paths.sorted())
             }
         }
     }

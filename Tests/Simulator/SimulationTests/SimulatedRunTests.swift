@@ -46,6 +46,19 @@ import Testing
         #expect(run.history == ["created b"])
     }
 
+    @Test func `the work for a file with n names is proportional to n`() {
+        func inspections(ofNames count: Int) -> Int {
+            let run = LedgerRun([SimulatedRule()])
+            let links = (1..<count).map { Step.script("link a l\($0)") }.joined()
+            for step in Step.script("create a") + links + Step.script("rest, write l1, rest, write a, rest") {
+                run.take(step)
+            }
+            #expect(run.history.count == 3 * count)
+            return run.world.inspections
+        }
+        #expect(inspections(ofNames: 80) < 6 * inspections(ofNames: 20))
+    }
+
     @Test func `a file that stays open for writing is held back`() {
         let run = LedgerRun([SimulatedRule()])
         for step in Step.script("create a, open a") + Array(repeating: .wait(milliseconds: 1_000), count: 59) {
