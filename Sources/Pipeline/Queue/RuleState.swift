@@ -23,6 +23,8 @@ final class RuleState {
     private var briefCount = 1
     /// The opening time for which waiting jobs were already reported.
     var reportedOpening: Timestamp?
+    /// The last report of an endless chain of outputs.
+    var reportedChain: ContinuousClock.Instant?
     /// The sets that were already reported as incomplete.
     var reportedSets: Set<PathBytes> = []
     /// The job before which `ready` was different: refusals of earlier jobs do not count.
