@@ -95,6 +95,7 @@ struct Attempt: Sendable {
     let permission: StartPermission
     let mailbox: Mailbox
     let outputClaims: DestinationClaims
+    let chains: OutputChains
 
     func run() -> Result {
         let start = host.clock.now()
@@ -183,7 +184,11 @@ struct Attempt: Sendable {
             for: job, now: now, timeout: timeout, count: inputs.count, stop: stop, log: log)
         invocation.outputClaims = outputClaims
         invocation.mayStart = { [permission] in permission.wait() }
-        invocation.willWrite = { for name in names(of: $0) { mailbox.post(.declared(job.id, name)) } }
+        invocation.willWrite = { path in
+            // Before the file exists, so that a rule that runs for it at once knows its depth.
+            chains.add(path, of: job.event.path)
+            for name in names(of: path) { mailbox.post(.declared(job.id, name)) }
+        }
         return invocation
     }
 

@@ -86,11 +86,24 @@ extension Dispatcher {
         let isLooping =
             candidate.retried == nil && !event.kind.isLifecycle && state.rule.group == nil
             && isOneTooMany(event.path, of: event.path, state, at: time.now)
+        let depth = engine.chains.depth(of: event)
+        let isEndless = candidate.retried == nil && depth >= OutputChains.limit
         let input = jobs.lease(candidate, state, &reconciler)
-        let refusal =
-            isLooping
-            ? Outcome.loop("path", state.gates.loop.limit) : input.job.interruptedTooOften(state.rule.retry)
-        guard let refusal else { return input }
+        let refusal: Outcome? =
+            if isLooping {
+                .loop("path", state.gates.loop.limit)
+            } else if isEndless {
+                .endlessChain
+            } else {
+                input.job.interruptedTooOften(state.rule.retry)
+            }
+        guard let refusal else {
+            if state.rule.actions.contains(where: \.isProgram) {
+                engine.chains.start(input.job.id, event.path, depth: depth, at: time.time)
+            }
+            return input
+        }
+        if isEndless, !isLooping { reportChain(state, event.path, at: time.now) }
         jobs.endUnrun(input, state, refusal, &reconciler, at: time.now)
         return nil
     }
@@ -103,6 +116,13 @@ extension Dispatcher {
         engine.report(
             .loopDetected(rule: state.rule.name, path: path, limit: state.gates.loop.limit, pause: LoopGuard.period))
         return true
+    }
+
+    /// Reports a rule that runs for what actions have written, once in a period.
+    private func reportChain(_ state: RuleState, _ path: PathBytes, at now: ContinuousClock.Instant) {
+        if let last = state.reportedChain, now < last + LoopGuard.period { return }
+        state.reportedChain = now
+        engine.report(.chainDetected(rule: state.rule.name, path: path, limit: OutputChains.limit))
     }
 
     /// Whether other actions and the gates let a candidate run; otherwise it waits.

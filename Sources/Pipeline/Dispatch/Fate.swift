@@ -53,6 +53,16 @@ extension Reconciler.Termination {
 }
 
 extension Outcome {
+    /// Creates the outcome of a job for a file to which too many actions have led, see ``OutputChains``.
+    static let endlessChain: Outcome = {
+        let message =
+            "not run: \(OutputChains.limit) actions one after the other have led to this file, as with rules that run "
+            + "for what they write themselves; when that is fixed, run it with 'alight retry'"
+        var outcome = Outcome(.failed, message, code: "loop")
+        outcome.isUnstarted = true
+        return outcome
+    }()
+
     /// Creates the outcome of a job that has exceeded the limit of the loop guard.
     static func loop(_ what: String, _ limit: Int) -> Outcome {
         let message =

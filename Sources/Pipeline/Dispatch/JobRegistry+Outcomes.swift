@@ -93,6 +93,8 @@ extension JobRegistry {
         let (state, job) = (ended.state, ended.job)
         let rule = state.rule
         if ended.part.hasStarted, !outcome.isInterrupted { state.gates.cooldown?.record(job.event.path, at: ended.now) }
+        engine.chains.end(job.id, at: host.clock.time())
+        for output in outcome.outputs { engine.chains.add(output, of: job.event.path) }
         for output in ended.part.outputs.sorted() {
             reconciler.views[state.index].recordOwnWrite(output, of: ended.number)
         }

@@ -27,7 +27,7 @@ struct PreparedAttempts {
         attempts.append(
             Attempt(
                 inputs: inputs, rule: rule, perform: engine.perform, stop: stop, log: engine.log, host: engine.host,
-                permission: permission, mailbox: engine.mailbox, outputClaims: outputClaims))
+                permission: permission, mailbox: engine.mailbox, outputClaims: outputClaims, chains: engine.chains))
     }
 
     /// Starts the attempts on threads of the pool; their actions wait for ``launch(running:)``.

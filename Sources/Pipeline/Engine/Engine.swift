@@ -52,6 +52,8 @@ package final class Engine: Sendable {
     let ruleset: Ruleset
     let options: Options
     let store: DiskStore
+    /// The outputs of the latest actions.
+    let chains = OutputChains()
     let perform: @Sendable (Action, [Invocation]) -> [Outcome]
     let log: Logger
     let report: @Sendable (EngineReport) -> Void

@@ -25,6 +25,9 @@ package enum EngineReport: Sendable {
     ///
     /// The job that exceeds the limit is marked as failed, if it could be removed.
     case loopDetected(rule: String, path: PathBytes, limit: Int, pause: Duration)
+    /// A rule did not run for a file to which `limit` actions one after the other have led; reported once in the loop
+    /// guard's period.
+    case chainDetected(rule: String, path: PathBytes, limit: Int)
     /// A job was dropped before its action started, since the file had changed: it settles again.
     case superseded(rule: String, job: JobID, path: PathBytes)
     /// The given number of attempts of a rule have failed in a row, the last one with this message.

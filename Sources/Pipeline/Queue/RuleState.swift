@@ -25,6 +25,8 @@ final class RuleState {
     var reportedOpening: Timestamp?
     /// The long waits of its jobs.
     var waits = LongWaits()
+    /// The last report of an endless chain of outputs.
+    var reportedChain: ContinuousClock.Instant?
     /// The sets that were already reported as incomplete.
     var reportedSets: Set<PathBytes> = []
     /// The job before which `ready` was different: refusals of earlier jobs do not count.

@@ -38,6 +38,14 @@ struct Reporter: Sendable {
                 help: "let the action write outside of 'path:', list what it writes in 'outputs:', "
                     + "or set 'own_writes: ignore'; 'alight jobs --state failed' shows the last event",
                 fields: ["rule": rule])
+        case .chainDetected(let rule, let path, let limit):
+            emit(
+                .error,
+                "the rule does not run for '\(Display.path(path))', to which \(limit) actions one after the other have "
+                    + "led, as with rules that run for what they write themselves",
+                help: "let the action write outside of 'path:', or list what it writes in 'outputs:'; "
+                    + "'alight jobs --state failed' shows these files",
+                fields: ["rule": rule])
         case .superseded(let rule, let job, let path):
             emit(
                 .notice, "'\(Display.path(path))' changed before its action started; waiting until it settles again",
