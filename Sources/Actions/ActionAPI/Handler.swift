@@ -76,7 +76,9 @@ package struct Invocation: Sendable {
     package var steps: [Outcome]
     /// Additional environment variables for programs, which override those of the same name.
     package var environment: [(name: String, value: [UInt8])]
-    /// The working directory of programs; nil for their scratch directory.
+    /// The standard input of programs; nil if it depends on the action.
+    package var input: StandardInput?
+    /// The working directory of programs; nil for that of the rules file, or their scratch directory.
     package var directory: ProgramPath?
     /// Whether `environment`, `directory` and `confinement` are the same for all events of the rule and not tied to one
     /// run.

@@ -33,6 +33,7 @@ extension Rule {
                     baseDirectory.resolving(directory.expanded(with: placeholders)).normalized, of: directory,
                     in: baseDirectory, for: job.event)
             }, stop: stop, log: log)
+        invocation.input = input
         invocation.confinement = confinement
         invocation.hasFixedEnvironment =
             environment.allSatisfy { $0.value.literal != nil } && (directory.map { $0.literal != nil } ?? true)

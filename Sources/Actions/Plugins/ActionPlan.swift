@@ -31,6 +31,8 @@ package struct ActionPlan: Sendable {
         package var parameters: JSONValue?
         /// The request that the process would read, without secrets and marked as a dry run.
         package var request: JSONValue
+        /// What its standard input would be.
+        package var input: StandardInput
         /// The environment variables that the rule sets.
         package var environment: [(name: String, value: [UInt8])]
         /// The working directory; nil for a scratch directory.

@@ -4,8 +4,8 @@ import System
 
 /// The commands of `exec:` and `shell:`, programs that do not implement the plugin protocol.
 ///
-/// They get the same request and environment as plugins. Their output is logged, and only their exit status determines
-/// the outcome.
+/// They get the same environment as plugins, and the request only if they read it. Their output is logged, and only their
+/// exit status determines the outcome.
 enum CommandCall {
     /// Returns the program for each request.
     ///
@@ -16,11 +16,13 @@ enum CommandCall {
     static func make(
         for action: Action, _ invocation: Invocation?
     ) throws(HandlerProblem) -> (Invocation) -> PluginHost.Call {
+        let input = invocation.map { action.input($0.input) } ?? .nothing
         if case .shell(let line) = action.work {
             let arguments = ["-c", line].map { Array($0.utf8) }
             return { _ in
                 PluginHost.Call(
-                    executable: "/bin/sh", arguments: arguments, program: "the shell command", answers: false)
+                    executable: "/bin/sh", arguments: arguments, program: "the shell command", answers: false,
+                    input: input)
             }
         }
         guard case .exec(let templates) = action.work, let first = templates.first, let invocation else {
@@ -36,7 +38,7 @@ enum CommandCall {
             let placeholders = part.placeholders
             return PluginHost.Call(
                 executable: executable, arguments: templates.dropFirst().map { $0.expanded(with: placeholders) },
-                program: "'\(executable)'", wasThere: wasThere, answers: false)
+                program: "'\(executable)'", wasThere: wasThere, answers: false, input: input)
         }
     }
 

@@ -44,8 +44,10 @@ package struct InstalledPlugin: Sendable, Hashable {
         let types = description.types.flatMap { words in
             words.contains("any") ? nil : Set(words.compactMap(FileType.init(rawValue:)))
         }
-        return HandlerDescription(
+        var summary = HandlerDescription(
             reference: HandlerReference(name: description.name, location: location), parameters: parameters,
             events: events, types: types, traits: description.sharesFile ?? false ? .sharesFile : [])
+        summary.timeout = description.timeout.flatMap { try? DurationText.parse($0) }
+        return summary
     }
 }

@@ -31,6 +31,7 @@ extension PluginHost {
             return .impossible("the parameters can't be written as JSON", code: "bad-request", action, invocations)
         }
         let shown = RecordedRequest(request, sent: line, schema: call.parameters).value
+        let directory = directory(of: call, first, confinement, scratch: scratchDirectories.example).path
         let isShell = if case .shell = action.work { true } else { false }
         let program = ActionPlan.Program(
             plugin: call.plugin, isShell: isShell, isServed: call.serving != nil, executable: call.executable,
@@ -38,7 +39,8 @@ extension PluginHost {
             parameters: call.parameters.flatMap { schema in
                 shown.object?["with"].map { schema.resolvingDestinations(of: $0, from: first.baseDirectory) }
             } ?? (call.plugin == nil ? nil : shown.object?["with"]), request: shown,
-            environment: first.environment, directory: first.directory?.path, confinement: confinement)
+            input: call.input, environment: first.environment,
+            directory: directory == scratchDirectories.example ? nil : directory, confinement: confinement)
         return ActionPlan(.program(program), action, invocations)
     }
 }

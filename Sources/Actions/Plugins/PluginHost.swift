@@ -5,7 +5,7 @@ package import PersistentPlugins
 import PluginProtocol
 package import Programs
 import Rules
-import System
+package import System
 
 /// Runs external programs for invocations: scratch directory, request, environment, log, outcome.
 ///
@@ -16,6 +16,8 @@ package struct PluginHost: Sendable {
     let environment: ProgramEnvironment
     /// How long a program may take to exit after SIGTERM.
     let grace: Duration
+    /// The place of files that programs leave behind; nil if there is none.
+    let kept: KeptFiles?
     /// The processes of serving plugins.
     let serving: ServedPlugins
     /// The files that root has found to be safe.
@@ -23,12 +25,13 @@ package struct PluginHost: Sendable {
 
     package init(
         launcher: ProcessLauncher, scratchDirectories: ScratchDirectories, environment: ProgramEnvironment,
-        grace: Duration = .seconds(10), serveLimits: ServeLimits = ServeLimits()
+        grace: Duration = .seconds(10), kept: KeptFiles? = nil, serveLimits: ServeLimits = ServeLimits()
     ) {
         self.launcher = launcher
         self.scratchDirectories = scratchDirectories
         self.environment = environment
         self.grace = grace
+        self.kept = kept
         var limits = serveLimits
         limits.grace = grace
         serving = ServedPlugins(launcher: launcher, scratchDirectories: scratchDirectories, limits: limits)
@@ -67,6 +70,8 @@ package struct PluginHost: Sendable {
         var wasThere = true
         /// Whether standard output is a response and not log output.
         var answers: Bool
+        /// What standard input is.
+        var input = StandardInput.request
         /// The schema that marks the secret parameters.
         var parameters: ParameterSchema?
         /// The plugin's name; nil for other programs.
@@ -116,7 +121,32 @@ package struct PluginHost: Sendable {
         } catch {
             return all(Outcome(.retry, error.message, code: "scratch"))
         }
-        defer { remove(scratch, first.log) }
+        // An earlier step may have moved it.
+        let hadInput = invocations.map { $0.expectsSettled || $0.hasInput }
+        var outcomes = run(program, invocations, first, call, scratch: scratch)
+        guard !DirectoryRemoval.removeEmpty(scratch) else { return outcomes }
+        // What a program left behind may be the very file that is gone, unless it reports that it removed that.
+        let lost = zip(hadInput, zip(invocations, outcomes)).map { hadInput, job in
+            hadInput && !job.0.hasInput && !job.1.outputs.contains(job.0.job.event.path)
+        }
+        if lost.contains(true), let (place, problem) = keep(scratch, for: first) {
+            for index in outcomes.indices where lost[index] {
+                outcomes[index].fail(
+                    "the file is gone, and the program left files in its scratch directory: see '\(place)'"
+                        + (problem.map { ", which is removed when Alight stops, since they cannot be moved: \($0)" }
+                            ?? ""))
+            }
+            guard problem == nil else { return outcomes }
+        }
+        remove(scratch, first.log)
+        return outcomes
+    }
+
+    private func run(
+        _ program: Call, _ invocations: ArraySlice<Invocation>, _ first: Invocation, _ call: (Invocation) -> Call,
+        scratch: PathBytes
+    ) -> [Outcome] {
+        func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
         var made: Request?
         // A request for one event that is never too large is written while the program starts.
         if program.serving != nil || invocations.count > 1 || !first.hasSmallRequest {
@@ -124,7 +154,7 @@ package struct PluginHost: Sendable {
             guard let input = try? request.encodedBytes() else {
                 return all(Outcome(.failed, "the parameters can't be written as JSON", code: "bad-request"))
             }
-            guard input.count <= Self.requestLimit else {
+            guard input.count <= Self.requestLimit || program.input == .nothing else {
                 guard invocations.count > 1 else {
                     let message = "the request has \(input.count) bytes, and 1 MiB is allowed"
                     return all(Outcome(.failed, message, code: "bad-request"))
@@ -138,7 +168,8 @@ package struct PluginHost: Sendable {
             let confinement = try confinement(of: program, invocations, scratch: scratch)
             let table = OutcomeTable(
                 program: program.program, isIdempotent: program.isIdempotent, answers: program.answers,
-                directory: first.directory?.path ?? scratch, timeout: first.timeout, limits: confinement.limits)
+                directory: directory(of: program, first, confinement, scratch: scratch).path, timeout: first.timeout,
+                limits: confinement.limits)
             if let serving = program.serving, let made {
                 return explained(serve(program, serving, first, made, table, confinement), program, mayPass: false)
             }
@@ -190,6 +221,15 @@ package struct PluginHost: Sendable {
             first.confinement, invocations, executable: call.executable, directory: call.directory, scratch: scratch)
     }
 
+    /// Returns the working directory: that of the rule, else the scratch directory for plugins and in a sandbox, and the
+    /// directory of the rules file for other commands, as for the destinations of built-in handlers.
+    func directory(
+        of call: Call, _ invocation: Invocation, _ confinement: ProgramConfinement, scratch: PathBytes
+    ) -> ProgramPath {
+        if let directory = invocation.directory { return directory }
+        return ProgramPath(call.answers || confinement.grants != nil ? scratch : invocation.baseDirectory)
+    }
+
     /// Runs the program once, in the environment of the first event; a request that is still nil is created while the
     /// program starts.
     private func run(
@@ -199,9 +239,11 @@ package struct PluginHost: Sendable {
         var command = Command(
             executable: call.executable, arguments: call.arguments,
             environment: variables(for: invocation, scratch: scratch),
-            directory: invocation.directory ?? ProgramPath(scratch),
+            directory: directory(of: call, invocation, confinement, scratch: scratch),
             output: call.answers ? .collected(limit: ResponseReader.limit) : .reported,
             timeout: invocation.timeout, grace: grace)
+        command.entersDirectoryFirst = invocation.directory == nil
+        command.hasInput = call.input == .request
         command.confinement = confinement
         command.mayStart = invocation.mayStart
         command.whenOverdue = { [grace] in
@@ -220,7 +262,9 @@ package struct PluginHost: Sendable {
         func take(_ line: ArraySlice<UInt8>) {
             if case .progress(let fraction, let message) = log.take(line) { invocation.progress(fraction, message) }
         }
-        let ended = launcher.run(command, stop: invocation.stop, report: take) { made().input }
+        let ended = launcher.run(command, stop: invocation.stop, report: take) {
+            call.input == .request ? made().input : []
+        }
         log.finish(unread: ended.unread)
         let results = table.outcomes(of: ended, count: invocations.count)
         let outcomes = recorded(results, of: call, invocation.log, made(), ended.termination)
@@ -237,6 +281,27 @@ package struct PluginHost: Sendable {
         for notice in results.notices { log.warning("\(call.program): in its reply, \(notice)") }
         let retained = RecordedRequest(made.request, sent: made.input, schema: call.parameters)
         return retained.recorded(with: results.outcomes, of: termination)
+    }
+
+    /// Moves a scratch directory with regular files to the state directory.
+    ///
+    /// - Returns: Where the files are now, and why they could not be moved; nil if there are none.
+    private func keep(_ scratch: PathBytes, for invocation: Invocation) -> (place: PathBytes, problem: String?)? {
+        guard !KeptFiles.regularFiles(in: scratch).isEmpty else { return nil }
+        guard let kept else { return (scratch, "there is no state directory") }
+        do throws(SystemError) {
+            try kept.makeDirectory()
+        } catch {
+            return (scratch, "cannot create '\(kept.directory)': \(error)")
+        }
+        let place = kept.newDirectory(of: invocation.job.id.description)
+        // The state directory is mostly on another file system.
+        let move = Command(
+            executable: "/bin/mv", arguments: [Array("-T".utf8), Array("--".utf8), scratch.bytes, place.bytes],
+            environment: environment.variables, timeout: .seconds(24 * 3_600))
+        let ended = launcher.run(move, stop: StopSignal())
+        guard ended.termination == .exited(status: 0) else { return (scratch, ended.lastLine ?? "mv failed") }
+        return (place, nil)
     }
 
     private func remove(_ scratch: PathBytes, _ log: Logger) {
@@ -262,7 +327,20 @@ package struct PluginHost: Sendable {
     }
 }
 
+extension Outcome {
+    /// Makes the outcome a failure, whatever the program reported.
+    fileprivate mutating func fail(_ reason: String) {
+        if result != .succeeded, !message.isEmpty { message = "\(message); \(reason)" } else { message = reason }
+        (result, code, retryAfter, isInterrupted, isUncertain) = (.failed, "kept", nil, false, false)
+    }
+}
+
 extension Invocation {
+    /// Whether the file of the event is there; a directory entry that cannot be read counts as a file.
+    fileprivate var hasInput: Bool {
+        job.event.kind != .deleted && KernelFileSystem().stat(job.event.path) != .absent
+    }
+
     /// Whether the request contains nothing of unknown length, so that it is far below the limit.
     fileprivate var hasSmallRequest: Bool {
         guard case .object(let members) = parameters, members.isEmpty else { return false }

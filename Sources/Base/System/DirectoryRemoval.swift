@@ -38,9 +38,7 @@ package struct DirectoryRemoval {
     ///
     /// - Throws: The reason why it stays; everything in it that could be removed is gone.
     package static func removeOwn(_ directory: PathBytes) -> (error: Int32, mount: PathBytes?) {
-        // Its space is freed when the descriptor is closed, which takes a millisecond on some file systems. That must
-        // not happen within rmdir(2), during which no directory can be created next to it.
-        let descriptor = directory.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+        let descriptor = openToFree(directory)
         defer { if descriptor >= 0 { close(descriptor) } }
         if directory.withCString({ rmdir($0) }) == 0 || errno == ENOENT { return (0, nil) }
         var removal = DirectoryRemoval(isOwn: true) { false }
@@ -51,6 +49,21 @@ package struct DirectoryRemoval {
         } catch {
             return (error.errno == ENOENT ? 0 : error.errno, nil)
         }
+    }
+
+    /// Removes an empty directory of Alight's own; returns whether it no longer exists.
+    package static func removeEmpty(_ directory: PathBytes) -> Bool {
+        let descriptor = openToFree(directory)
+        defer { if descriptor >= 0 { close(descriptor) } }
+        return directory.withCString { rmdir($0) } == 0 || errno == ENOENT
+    }
+
+    /// Opens a directory before it is removed.
+    ///
+    /// Its space is freed when the descriptor is closed, which takes a millisecond on some file systems. That must not
+    /// happen within rmdir(2), during which no directory can be created next to it.
+    private static func openToFree(_ directory: PathBytes) -> Int32 {
+        directory.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
     }
 
     private var goesOn: Bool { error == 0 || isOwn }

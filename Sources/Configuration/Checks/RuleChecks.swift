@@ -21,6 +21,7 @@ struct RuleChecks: RulePart {
         checkCaptures()
         checkWhileBusy()
         checkConfinement()
+        checkDirectory()
         checkGroup()
         for pattern in patterns {
             if !warnOfLiteralName(pattern.glob.pattern, mark(pattern.node)) { checkReach(of: pattern) }
@@ -145,6 +146,20 @@ struct RuleChecks: RulePart {
         problems.warning(
             "'processes' has no effect on programs that run as root", at: mark(entry),
             help: "add 'run_as' with another user, or remove it")
+    }
+
+    /// Warns about a default working directory in which the user of the rule's commands cannot create files.
+    private func checkDirectory() {
+        let confinement = draft.rule.confinement
+        guard let user = confinement.user, let entry = draft["run_as"], draft["directory"] == nil,
+            confinement.sandbox?.confinesFiles != true,
+            (draft.steps + draft.onFailure).contains(where: { $0.commandMark != nil }),
+            case .present(let snapshot) = KernelFileSystem().stat(KernelFileSystem().resolve(directory) ?? directory),
+            !user.canCreateFiles(in: snapshot)
+        else { return }
+        problems.warning(
+            "user \(quoted(user.text)) cannot create files in the working directory '\(directory)'", at: mark(entry),
+            help: "write 'directory:' with a directory of this user, or use only absolute paths")
     }
 
     /// Reports placeholders for groups that do not exist or need not have a value.

@@ -35,8 +35,7 @@ package struct IncrontabImport {
                 "Differences that apply to all rules: Alight reports changes on the disk. It does not report a file",
                 "that is closed unchanged, or created and deleted at once, and may report several writes as one. A",
                 "command's changes to its own file do not start it again. Commands get HOME, LANG, PATH, TZ and",
-                "ALIGHT_… as environment and the job in JSON on standard input, and run as the user who runs Alight,",
-                "each in an empty directory of its own.",
+                "ALIGHT_… as environment, and run as the user who runs Alight, in the directory of this file.",
             ],
             program: "incron",
             defaults: [

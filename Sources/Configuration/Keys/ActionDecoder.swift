@@ -247,7 +247,7 @@ struct ActionDecoder: RulePart {
                 help: "write a literal name; the program is looked up when the rules are loaded")
         }
         return converted(at: node.range) { () throws(HandlerProblem) in
-            try ProgramSearch.find(bytes, written: text, from: directory)
+            try ProgramSearch.find(bytes, written: text, from: directory, in: decoder.searchPath)
         }.map { Template(parts: [.literal($0.bytes)]) }
     }
 

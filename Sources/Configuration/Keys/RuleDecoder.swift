@@ -30,6 +30,8 @@ struct RuleDecoder: RulePart {
     let problems: DiagnosticCollector
     /// The offsets at which YAML errors left something out of the tree, in ascending order.
     let omissions: [Int]
+    /// The `PATH` in which the programs of `exec` are searched for; nil if it differs from event to event.
+    var searchPath: [UInt8]? = Array(Action.searchPath.utf8)
     /// The uses of regular expression groups in actions.
     let captures = CaptureLog()
 
@@ -104,12 +106,13 @@ struct RuleDecoder: RulePart {
             entries: entries + defaults.filter { node.entry($0.name) == nil },
             location: source.location(at: node.range.lowerBound), baseDirectory: directory)
         let usesBefore = captures.uses.count
-        Self.keys.read(draft.entries, by: self, into: &draft)
+        let decoder = searching(by: draft["env"])
+        Self.keys.read(draft.entries, by: decoder, into: &draft)
         draft.rule.name = name(draft["name"], at: mark(node), number: number)
         let patterns = required("path", of: draft, at: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf")
             .map { self.patterns(from: $0, options: draft.globOptions) }
         let steps = required("action", of: draft, at: node, help: "add 'action:', such as 'action: log'")
-            .map { actions.steps(from: $0) }
+            .map { decoder.actions.steps(from: $0) }
         draft.steps = steps ?? []
         let formerly = draft["formerly"].map { self.formerly($0, name: draft.rule.name) } ?? []
         draft.rule.formerly = formerly.map(\.name)
@@ -126,6 +129,16 @@ struct RuleDecoder: RulePart {
         return DecodedRule(
             rule: draft.finished, isEnabled: draft.isEnabled, allowsLoop: draft.allowsLoop, formerly: formerly,
             destinations: destinations, removal: draft.steps.lazy.compactMap(\.removal).first)
+    }
+
+    /// Returns the decoder of a rule, or of `defaults`, with the `PATH` of its `env`.
+    private func searching(by environment: YAMLNode.Entry?) -> RuleDecoder {
+        guard let path = environment?.value.entry("PATH")?.value, let text = path.text, !path.isNull,
+            let template = template(text, path, step: 0)
+        else { return self }
+        var decoder = self
+        decoder.searchPath = template.literal
+        return decoder
     }
 
     private func hasOmission(_ node: YAMLNode) -> Bool {
@@ -198,7 +211,7 @@ struct RuleDecoder: RulePart {
         let shared = entries.filter { Self.sharedKeys[$0.name] != nil }
         // Possibly no rule uses an invalid value; if a rule also reports it, it is the same finding.
         var unused = RuleDraft()
-        Self.keys.read(shared, by: self, into: &unused)
+        Self.keys.read(shared, by: searching(by: shared.first { $0.name == "env" }), into: &unused)
         return shared
     }
 

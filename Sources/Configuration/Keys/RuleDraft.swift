@@ -57,6 +57,12 @@ struct RuleDraft {
         var rule = rule
         rule.actions = steps.map(\.action)
         rule.onFailure = onFailure.map(\.action)
+        if self["timeout"] == nil {
+            // One limit for all steps.
+            let standard = rule.timeout
+            rule.timeout = steps.map { $0.handler?.timeout ?? standard }.max() ?? standard
+            rule.timeout = max(rule.timeout, onFailure.compactMap { $0.handler?.timeout }.max() ?? .zero)
+        }
         if let group, !required.isEmpty { rule.group = Grouping(key: group, required: required.map(\.kind)) }
         guard rule.tail != nil else { return rule }
         if self["writers"] == nil { rule.settle.writers = .ignore }

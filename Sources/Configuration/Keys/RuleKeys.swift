@@ -220,10 +220,15 @@ extension RuleDecoder {
                 ]
             ) { $0.programs.environment($1) }, examples: [["SITE": "https://example.org"]], into: \.rule.environment),
         Key(
-            "directory", "The working directory of programs; by default a scratch directory.",
+            "directory",
+            "The working directory of `exec` and `shell`, by default that of the rules file, and of plugins, by default a "
+                + "scratch directory.",
             Form("directory", SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern)) {
                 $0.programs.directory($1)
             }, into: \.rule.directory),
+        Key(
+            "stdin", "The standard input of `exec` and `shell`: the request, or `/dev/null`.",
+            .choice(StandardInput.self), examples: ["request"], into: \.rule.chosenInput),
         Key(
             "umask", "The umask of programs: octal digits in quotes.",
             Form("string", ["type": "string", "pattern": "^0?[0-7]{3}$"]) { $0.programs.umask($1) }, standard: "027",

@@ -96,7 +96,9 @@ package struct Rule: Sendable {
     package var group: Grouping?
     /// Additional environment variables of programs.
     package var environment: [EnvironmentVariable] = []
-    /// The working directory of programs; nil for their own scratch directory.
+    /// The chosen standard input of programs; nil if none was chosen.
+    package var chosenInput: StandardInput?
+    /// The working directory of programs; nil for that of the rules file, or their own scratch directory.
     package var directory: Template?
     /// The resources, files and user of programs.
     package var confinement = Confinement()
@@ -121,6 +123,21 @@ package struct Rule: Sendable {
     /// Returns the root of the first glob that matches the path by name; nil if no glob does.
     package func root(matching path: PathBytes) -> PathBytes? {
         filter.root(matching: path.bytes).map { PathBytes($0) }
+    }
+
+    /// The standard input of the rule's programs; nil if it depends on the action.
+    ///
+    /// Only the request contains all files of a batch or group, and the text of `tail`.
+    package var input: StandardInput? {
+        chosenInput ?? (batch != nil || group != nil || tail != nil ? .request : nil)
+    }
+
+    /// The action that runs the `command` of `ready`; nil if there is none.
+    package var question: Action? {
+        guard let command = ready?.command else { return nil }
+        var question = Action(.exec(command), location: location)
+        question.isQuestion = true
+        return question
     }
 
     /// Whether the writer must be known.

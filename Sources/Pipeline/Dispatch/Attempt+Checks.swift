@@ -71,9 +71,7 @@ extension Attempt {
         let pause = rule.retry.pause(whileNotReady: rule.settle.quiet(isPolled: false), age: now.since(event.time))
         let waiting = ready.waiting(event.path, snapshot, now: now, stat: { files.inspect(at: $0) })
         if let (waiting, known) = waiting { return .waiting(waiting, pause: known ?? pause) }
-        guard let command = ready.command else { return nil }
-        var question = Action(.exec(command), location: rule.location)
-        question.isQuestion = true
+        guard let question = rule.question else { return nil }
         files.forget()
         let outcomes = perform(question, [invocation(part.job, now: now, timeout: rule.timeout)])
         guard var outcome = outcomes.first else { preconditionFailure("an action has an outcome for its event") }

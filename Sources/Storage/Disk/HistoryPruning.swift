@@ -1,5 +1,6 @@
 import GRDB
 import Rules
+import System
 
 /// The limits of the history of jobs that have succeeded or were skipped.
 package struct JournalRetention: Sendable {
@@ -51,10 +52,14 @@ final class HistoryPruning {
     private let delete: SQLStatement
     private let size: SQLStatement
     private let pageSize: Int64
+    /// The files that are removed with their jobs; nil for a store in memory.
+    private let kept: KeptFiles?
+    /// The jobs that the current transaction deletes.
+    private var deleted: [String] = []
     private var progress: Progress
 
-    init(_ database: Database, _ retention: JournalRetention) throws {
-        self.retention = retention
+    init(_ database: Database, _ retention: JournalRetention, _ kept: KeptFiles?) throws {
+        (self.retention, self.kept) = (retention, kept)
         interval = max(1, min(16, retention.jobs / 16))
         oldest = try SQLStatement(
             """
@@ -94,8 +99,10 @@ final class HistoryPruning {
         if !ended.isEmpty { progress.first = min(progress.first, now) }
         guard progress.ended.count >= interval || progress.first <= now - retention.period.columnValue else { return }
         let before = progress
+        deleted = []
         do {
             try transaction.run { try prune(database, at: now) }
+            kept?.remove(of: deleted)
         } catch {
             progress = before
         }
@@ -148,6 +155,7 @@ final class HistoryPruning {
             }
             try delete.run { $0.bind(id) }
             progress.cursor = ended
+            self.deleted.append(id)
             deleted += 1
         }
         return deleted

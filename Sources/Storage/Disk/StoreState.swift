@@ -16,13 +16,15 @@ struct StoreTables {
     let reading: ReadTransaction
     let transaction: WriteTransaction
 
-    init(_ database: Database, run: Int64, _ retention: JournalRetention, _ errors: ReadErrors) throws {
+    init(
+        _ database: Database, run: Int64, _ retention: JournalRetention, _ kept: KeptFiles?, _ errors: ReadErrors
+    ) throws {
         ledger = try LedgerTable(database, run: run, errors)
         due = try DuePathTable(database, errors)
         makers = try MakerTable(database)
         jobs = try JobTable(database)
         attempts = try AttemptTable(database)
-        history = try HistoryPruning(database, retention)
+        history = try HistoryPruning(database, retention, kept)
         stateValue = try SQLStatement("INSERT OR REPLACE INTO state VALUES (?, ?)", in: database)
         reading = try ReadTransaction(database, errors)
         transaction = try WriteTransaction(database)
@@ -90,6 +92,7 @@ final class StoreState {
         identity = KernelFileSystem().identity(of: path)
         let errors = ReadErrors()
         self.errors = errors
+        let kept = lock == nil ? nil : KeptFiles(journal: path)
         (tables, rules, mounts, pauses, start, committed) = try connection.writeWithoutTransaction { database in
             let rows = try SQLStatement("SELECT name, value FROM state", in: database).rows {
                 ($0.text(0), $0.integer(1))
@@ -99,7 +102,7 @@ final class StoreState {
             let pauses = try Pauses(database)
             let offset = ClockOffset(values, lastCommit: start.lastCommit ?? clocks.wall, clocks)
             return try (
-                StoreTables(database, run: start.run, retention, errors), StoredRules(database),
+                StoreTables(database, run: start.run, retention, kept, errors), StoredRules(database),
                 StoredMounts(database), pauses, start, Committed(values: values, clockOffset: offset, pauses: pauses)
             )
         }

@@ -12,6 +12,7 @@ struct WriterTests {
             path: ../in/*
             settle: 60ms
             retry: { attempts: 100, delay: 100ms }
+            stdin: request
         \(keys)
             action: { shell: '\(action)' }
 

@@ -19,8 +19,12 @@ package struct Command: Sendable {
     package var environment: [(name: String, value: [UInt8])]
     /// The working directory.
     package var directory: ProgramPath
+    /// Whether the working directory is entered before the user is changed, who need not be able to reach it.
+    package var entersDirectoryFirst = false
     /// The bytes for standard input; a program need not read them.
     package var input: [UInt8]
+    /// Whether standard input is a pipe with `input`; otherwise it is `/dev/null`.
+    package var hasInput = true
     package var output: Output
     /// How long the program may run.
     package var timeout: Duration

@@ -26,7 +26,7 @@ package struct LaunchPlan {
         // In the order of their bits in launch.h.
         let flags = [
             showsClosing, confinement.nice != nil, user != nil, hasRuleset, !confinement.allowsNetwork,
-            !confinement.isRequired,
+            !confinement.isRequired, command.entersDirectoryFirst,
         ]
         writer.add(flags.enumerated().reduce(UInt32(0)) { $1.element ? $0 | 1 << UInt32($1.offset) : $0 })
         writer.add(Self.milliseconds(command.grace))

@@ -82,7 +82,7 @@ package final class ProcessLauncher: Sendable {
         var launcher = if let idle { idle } else { try retrying(startLauncher) }
         let input: Pipe, output: Pipe, error: Pipe
         do {
-            (input, output, error) = try retrying { () throws(LaunchFailure) in try Self.pipes() }
+            (input, output, error) = try retrying { () throws(LaunchFailure) in try Self.pipes(hasInput: command.hasInput) }
         } catch {
             pool.give(launcher)
             throw error
@@ -145,10 +145,10 @@ package final class ProcessLauncher: Sendable {
         }
     }
 
-    private static func pipes() throws(LaunchFailure) -> (Pipe, Pipe, Pipe) {
+    private static func pipes(hasInput: Bool) throws(LaunchFailure) -> (Pipe, Pipe, Pipe) {
         LauncherProcess.opening.lock()
         defer { LauncherProcess.opening.unlock() }
-        return (try Pipe(), try Pipe(), try Pipe())
+        return (hasInput ? try Pipe() : try Pipe(reading: "/dev/null"), try Pipe(), try Pipe())
     }
 
     // MARK: - Preparations
@@ -170,6 +170,16 @@ package final class ProcessLauncher: Sendable {
     private struct Pipe {
         let reading: OwnedDescriptor
         let writing: OwnedDescriptor
+
+        /// A file in place of a pipe: its other end is closed.
+        init(reading path: String) throws(LaunchFailure) {
+            let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+            guard descriptor >= 0 else {
+                throw LaunchFailure("cannot open '\(path)': \(SystemError(errno: errno))", errno: errno)
+            }
+            reading = OwnedDescriptor(descriptor)
+            writing = OwnedDescriptor(-1)
+        }
 
         init() throws(LaunchFailure) {
             var ends: [Int32] = [-1, -1]

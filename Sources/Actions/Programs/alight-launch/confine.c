@@ -122,10 +122,9 @@ static bool drop_capabilities(void) {
     return true;
 }
 
-/// Enters the working directory that was opened, even if another directory has its name now.
+/// Enters the working directory that was opened as the plan's user, who needs search permission for all directories
+/// above it.
 static bool enter_directory(const struct plan *plan) {
-    if (!(plan->flags & FLAG_USER)) return fchdir(plan->received[DIRECTORY]) == 0;
-    // Another user needs search permission for all directories above it.
     struct stat opened, entered;
     if (chdir(plan->directory) != 0 || stat(".", &entered) != 0) return false;
     if (fstat(plan->received[DIRECTORY], &opened) != 0) return false;
@@ -144,8 +143,11 @@ bool confine(const struct plan *plan) {
     if (!set_limits(plan)) return fails(STEP_LIMIT);
     bool is_sandbox = ruleset >= 0 || (plan->flags & FLAG_NO_NETWORK);
     if (is_sandbox && geteuid() == 0 && !drop_capabilities()) return fails(STEP_PRIVILEGES);
+    // Even if another directory has its name now.
+    bool enters_first = !(plan->flags & FLAG_USER) || (plan->flags & FLAG_ENTERS_FIRST);
+    if (enters_first && fchdir(plan->received[DIRECTORY]) != 0) return fails(STEP_DIRECTORY);
     if ((plan->flags & FLAG_USER) && !become_user(plan)) return fails(STEP_USER);
-    if (!enter_directory(plan)) return fails(STEP_DIRECTORY);
+    if (!enters_first && !enter_directory(plan)) return fails(STEP_DIRECTORY);
     if (ruleset >= 0 && !enter_ruleset(ruleset)) return fails(STEP_SANDBOX);
     if ((plan->flags & FLAG_NO_NETWORK) && can_shut_off_network() && !shut_off_network()) {
         if (!(plan->flags & FLAG_IF_POSSIBLE)) return fails(STEP_NETWORK);

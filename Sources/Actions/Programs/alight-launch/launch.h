@@ -24,6 +24,8 @@ enum {
     FLAG_NO_NETWORK = 16,
     /// Parts of the sandbox that the kernel does not support are skipped.
     FLAG_IF_POSSIBLE = 32,
+    /// The working directory is entered before the user is changed, who need not be able to reach it.
+    FLAG_ENTERS_FIRST = 64,
 };
 
 enum limit { LIMIT_CPU, LIMIT_MEMORY, LIMIT_FILES, LIMIT_PROCESSES, LIMIT_FILE_SIZE, LIMIT_COUNT };

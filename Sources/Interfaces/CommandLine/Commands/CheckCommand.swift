@@ -32,6 +32,11 @@ struct CheckCommand: ParsableCommand {
             let actions = rule.actions.map(\.name).joined(separator: " + ")
             let failure = rule.onFailure.isEmpty ? "" : "; on failure \(rule.failureActionNames)"
             Output.standard.write("\(Self.title(of: rule)): \(events) → \(actions)\(failure)")
+            for action in rule.actions + rule.onFailure {
+                guard case .exec(let command) = action.work, let program = command.first?.literal else { continue }
+                let input = action.input(rule.input).words
+                Output.standard.write("    standard input of \(Display.path(PathBytes(program))): \(input)")
+            }
             if !rule.formerly.isEmpty {
                 let names = Display.list(rule.formerly)
                 Output.standard.write("    formerly \(names): jobs and known files of that name belong to this rule")

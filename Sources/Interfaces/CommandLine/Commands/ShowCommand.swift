@@ -33,14 +33,22 @@ struct ShowCommand: ParsableCommand {
         guard let job = try JobName.find(id, in: reader), let details = try reader.details(of: job.id) else {
             throw Exit(.runtimeError)
         }
-        let report = JobReport(details: details, hasColor: Output.standard.hasColor)
-        Output.standard.write(json ? details.object.line : report.lines.joined(separator: "\n"))
+        let kept = KeptFiles(journal: try journal.file()).files(of: job.id)
+        guard json else {
+            let report = JobReport(details: details, kept: kept, hasColor: Output.standard.hasColor)
+            return Output.standard.write(report.lines.joined(separator: "\n"))
+        }
+        var object = details.object
+        if !kept.isEmpty { object["kept"] = .array(kept.map { JSONValue(bytes: $0.bytes) }) }
+        Output.standard.write(object.line)
     }
 }
 
 /// The text output of `alight show`.
 struct JobReport {
     let details: JobDetails
+    /// The files that its program left behind.
+    let kept: [PathBytes]
     let hasColor: Bool
 
     /// The maximum number of bytes of a program's log to show.
@@ -79,6 +87,7 @@ struct JobReport {
             lines.append("  message: \(Display.text(message))\(Self.code(job.code))")
         }
         return lines + job.outputs.map { "  output: \(Display.path($0))" }
+            + kept.map { "  kept: \(Display.path($0))" }
     }
 
     private static func words(for origin: EventOrigin) -> String {

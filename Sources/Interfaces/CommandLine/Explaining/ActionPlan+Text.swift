@@ -34,12 +34,21 @@ extension ActionPlan {
                 [
                     "argv": .array(program.command.map { JSONValue(bytes: $0) }), "request": program.request,
                     "plugin": program.plugin.map { .string($0) }, "shell": program.isShell ? true : nil,
-                    "served": program.isServed ? true : nil,
+                    "served": program.isServed ? true : nil, "stdin": .string(program.input.rawValue),
                     "env": variables.isEmpty ? nil : .object(Dictionary(variables) { $1 }),
                 ], paths: ["directory": program.directory])
             return members.merging(program.confinement.members) { $1 }
         case .impossible(let outcome):
             return .init(["error": .string(outcome.message), "code": outcome.code.map { .string($0) }])
+        }
+    }
+}
+
+extension StandardInput {
+    var words: String {
+        switch self {
+        case .request: "the request"
+        case .nothing: "none"
         }
     }
 }
@@ -116,10 +125,11 @@ extension ProgramConfinement {
 }
 
 extension ActionPlan {
-    /// The confinement of the plan's program, as text.
-    var confinementWords: [String] {
+    /// The standard input and the confinement of the plan's program, as text.
+    var conditionWords: [String] {
         guard case .program(let program) = work else { return [] }
-        return program.confinement.words + unreadable(by: program.confinement.user)
+        let input = program.plugin == nil ? ["standard input: \(program.input.words)"] : []
+        return input + program.confinement.words + unreadable(by: program.confinement.user)
     }
 
     /// Returns a message for each file that the user cannot read according to its mode bits.

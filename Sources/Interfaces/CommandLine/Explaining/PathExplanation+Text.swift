@@ -143,7 +143,7 @@ extension ActionPlan {
             lines += program.environment.map { "  env: \($0.name)=\(ShellWord.quoted($0.value))" }
             if program.isServed { lines.append("  by a process that serves further requests") }
             if let directory = program.directory { lines.append("  in the directory \(Display.path(directory))") }
-            lines += confinementWords.map { "  \($0)" }
+            lines += conditionWords.map { "  \($0)" }
         }
         lines += values.map { placeholder, value in
             if case .stepOutput(let step, _) = placeholder, value == Array("${\(placeholder.word)}".utf8) {

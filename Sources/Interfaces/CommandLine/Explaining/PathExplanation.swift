@@ -197,9 +197,7 @@ extension PathExplanation.OfRule {
                 for: job, now: now, timeout: rule.timeout, count: jobs.count, stop: StopSignal(),
                 log: Reporter(format: .text).logger)
         }
-        if let command = rule.ready?.command {
-            question = runner.plan(Action(.exec(command), location: rule.location), [invocations[0]]).first
-        }
+        if let action = rule.question { question = runner.plan(action, [invocations[0]]).first }
         for action in rule.actions {
             let plans = runner.plan(action, invocations)
             steps.append((action, plans))

@@ -50,7 +50,9 @@ struct CommandContext {
         let environment = ProgramEnvironment(
             home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: LinkTrust.isMeaningful)
         (self.launcher, self.environment, scratchDirectories) = (launcher, environment, Self.scratchDirectories)
-        host = PluginHost(launcher: launcher, scratchDirectories: scratchDirectories, environment: environment)
+        host = PluginHost(
+            launcher: launcher, scratchDirectories: scratchDirectories, environment: environment,
+            kept: Self.kept(settings, variables))
         var searchDirectories = settings.plugins?.value ?? []
         if let configuration { searchDirectories.append(PathBytes("\(configuration)/alight/plugins")) }
         searchDirectories.append("/etc/alight/plugins")
@@ -85,6 +87,15 @@ struct CommandContext {
         configuredRules = (asRunning ? Self.rulesOfInstance(settings) : nil) ?? settings.rules?.value
         defaultRules =
             ["rules"] + (configuration.map { ["\($0)/alight/rules"] } ?? []) + (isRoot ? ["/etc/alight/rules"] : [])
+    }
+
+    /// Returns the place of files that programs leave behind: beside the journal, or beside the default one if there is
+    /// none on disk.
+    private static func kept(_ settings: Configuration, _ variables: [String: String]) -> KeptFiles? {
+        for journal in [settings.journal, Configuration.standard(variables).journal] {
+            if case .file(let file)? = journal?.value { return KeptFiles(journal: file) }
+        }
+        return nil
     }
 
     /// Returns the environment for loading files.

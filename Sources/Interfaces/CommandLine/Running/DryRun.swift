@@ -63,7 +63,7 @@ struct DryRun: Sendable {
         guard reporter.format == .json else {
             let events = invocations.map { Self.story($0.job.event.kind, $0.job.event.path, from: $0.job.event.from) }
             let files = events.count == 1 ? events[0] : Reporter.count(events.count, "file")
-            let lines = (events.count == 1 ? [] : events) + plan.confinementWords
+            let lines = (events.count == 1 ? [] : events) + plan.conditionWords
             let head = "\(verb): \(Display.text(first.rule)): \(files): \(plan.text)"
             Output.standard.write(([head] + lines.map { "    \($0)" }).joined(separator: "\n"))
             return

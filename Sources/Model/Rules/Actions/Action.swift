@@ -48,6 +48,20 @@ package struct Action: Sendable, Hashable {
         }
     }
 
+    /// Returns the standard input of the action's program.
+    ///
+    /// An argument with a placeholder names the file, and a program that receives it need not expect anything else.
+    ///
+    /// - Parameter ofRule: The standard input of the rule's programs; nil if it depends on the action.
+    package func input(_ ofRule: StandardInput?) -> StandardInput {
+        switch work {
+        case _ where isQuestion: .nothing
+        case .use: .request
+        case .exec: ofRule ?? (placeholders.isEmpty ? .request : .nothing)
+        case .shell: ofRule ?? .nothing
+        }
+    }
+
     /// The placeholders of the action without duplicates, in the order of their first use.
     package var placeholders: [Placeholder] {
         let templates: [Template] =
@@ -75,6 +89,13 @@ package struct Action: Sendable, Hashable {
         for byte in text.utf8 { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01B3 }
         return String(sum, radix: 16)
     }
+}
+
+/// What a program reads on its standard input: `stdin`.
+package enum StandardInput: String, Sendable, Hashable, CaseIterable {
+    case request
+    /// `/dev/null`.
+    case nothing = "none"
 }
 
 /// The properties of a handler that decide which of its actions run at a time, and what a killed one may leave.
@@ -137,6 +158,8 @@ package struct HandlerDescription: Sendable {
     package var outputTypes: Set<FileType>?
     /// The way in which it removes the file; nil if the file stays, or if that is unknown.
     package var removal: InputRemoval?
+    /// The timeout of rules that use it and set none; nil for the default.
+    package var timeout: Duration?
 
     /// The events that it accepts, with the narrower words of each; nil for all.
     package var covered: EventMask? {

@@ -90,10 +90,16 @@ package struct ProgramUser: Sendable, Hashable {
     }
 
     /// Whether the mode bits of a file allow the user to read it; the directories above it are not checked.
-    package func canRead(_ file: Snapshot) -> Bool {
+    package func canRead(_ file: Snapshot) -> Bool { mayUse(file, 0o4) }
+
+    /// Whether the mode bits of a directory allow the user to create files in it.
+    package func canCreateFiles(in directory: Snapshot) -> Bool { mayUse(directory, 0o3) }
+
+    /// Whether the user has all the permissions, given as the lowest three mode bits.
+    private func mayUse(_ file: Snapshot, _ permissions: UInt32) -> Bool {
         if uid == 0 { return true }
-        if file.uid == uid { return file.mode & 0o400 != 0 }
-        return file.mode & (file.gid == gid || groups.contains(file.gid) ? 0o040 : 0o004) != 0
+        let shift: UInt32 = file.uid == uid ? 6 : file.gid == gid || groups.contains(file.gid) ? 3 : 0
+        return UInt32(file.mode) >> shift & permissions == permissions
     }
 }
 

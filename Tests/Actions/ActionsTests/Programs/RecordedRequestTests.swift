@@ -105,7 +105,7 @@ struct RecordedRequestTests {
     }
 
     @Test func `a request without secrets is stored as it was sent`() throws {
-        let outcome = stage.run(.shell("cat >'\(stage.directory.path)/request'"))
+        let outcome = stage.run(.shell("cat >'\(stage.directory.path)/request'")) { $0.input = .request }
         #expect(stage.directory.text(of: "request") == (outcome.process?.request ?? "") + "\n")
     }
 }
