@@ -56,8 +56,10 @@ void prepare_confinement(const struct plan *plan) {
     if (!(plan->flags & FLAG_USER)) return;
     // For a short time the child shares this memory as the other user, whose processes must not read it.
     prctl(PR_SET_DUMPABLE, 0);
-    // Otherwise a program of another user could not open /dev/stderr.
+    // Otherwise a program of another user could not open /dev/stderr. Standard input may be /dev/null, which is shared.
     for (int index = 0; index < STREAM_COUNT; index++) {
+        struct stat status;
+        if (fstat(plan->received[index], &status) != 0 || !S_ISFIFO(status.st_mode)) continue;
         if (fchown(plan->received[index], plan->user, plan->group) != 0) break;
     }
 }
