@@ -64,6 +64,8 @@ package struct RuleLoader: Sendable {
             case .success: break
             }
         }
+        loaded.refusedRules = names.claimed.subtracting(rules.map(\.rule.name))
+        RuleNames.makeUnique(&rules)
         RuleNames.check(rules)
         LoopCheck(rules).run()
         RemovalCheck(rules).run()
@@ -72,7 +74,6 @@ package struct RuleLoader: Sendable {
         loaded.diagnostics = diagnostics.flatMap { $0() }.filter { seen.insert($0).inserted }
         loaded.disabledRules = rules.filter { !$0.isEnabled }.map(\.rule)
         loaded.rulesInOrder = rules.map(\.rule)
-        loaded.refusedRules = names.claimed.subtracting(loaded.rulesInOrder.map(\.name))
         loaded.ruleset = Ruleset(rules.filter(\.isEnabled).map(\.rule), listed: loaded.rulesInOrder)
         return loaded
     }
@@ -86,7 +87,7 @@ package struct RuleLoader: Sendable {
             let yaml = try YAMLFile(file.path, shown: file.shown, hostEnvironment)
             let problems = yaml.problems
             let decoder = RuleDecoder(
-                source: yaml.source, directory: file.path.parent, stem: file.stem, hostEnvironment: hostEnvironment,
+                source: yaml.source, directory: file.path.parent, hostEnvironment: hostEnvironment,
                 catalog: catalog, names: names, problems: problems, omissions: yaml.omissions)
             return (yaml.isReadable ? decoder.rules(from: yaml.root) : [], { problems.sorted() })
         } catch { return ([], { [error] }) }
@@ -99,12 +100,6 @@ package struct RuleLoader: Sendable {
         var path: PathBytes
         /// The path as the user named the file, or the directory that contains it.
         var shown: String
-
-        var stem: String {
-            let name = path.lastComponent
-            let end = name.lastIndex(of: .dot).flatMap { $0 > name.startIndex ? $0 : nil } ?? name.endIndex
-            return String(decoding: name[..<end], as: UTF8.self)
-        }
     }
 
     /// Returns the rules files for a path, and the reasons why there are none.

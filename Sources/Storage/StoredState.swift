@@ -81,13 +81,15 @@ package struct JobChange: Sendable {
 /// The properties of a rule that the journal stores.
 package struct RuleRecord: Sendable, Hashable {
     package var name: String
+    /// The path that identifies a rule without a name, whose `name` is for display; nil for a rule with a name.
+    package var path: String?
     /// The former names of the rule.
     package var formerly: [String]
     /// The paths that the rule matches, as a string that is equal for two rules only if they match the same paths.
     package var selection: String
 
-    package init(name: String, formerly: [String] = [], selection: String) {
-        (self.name, self.formerly, self.selection) = (name, formerly, selection)
+    package init(name: String, path: String? = nil, formerly: [String] = [], selection: String) {
+        (self.name, self.path, self.formerly, self.selection) = (name, path, formerly, selection)
     }
 }
 

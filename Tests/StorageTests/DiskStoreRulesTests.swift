@@ -67,6 +67,28 @@ struct DiskStoreRulesTests {
         #expect(try starts(rule("a", "y")) == [.resumed])
     }
 
+    @Test func `a rule without a name is found by its path, also under another name`() throws {
+        func rule(_ name: String, _ path: String?) -> RuleRecord { RuleRecord(name: name, path: path, selection: "*") }
+        try register(rule("in/*", "/x/in/*"))
+        try bench.commit { $0.hasStarted = true }
+        #expect(try starts(rule("./in/*", "/x/in/*")) == [.resumed])
+        try bench.commit { _ in }
+        #expect(try bench.store.id(of: "./in/*") == RuleID(1))
+        // Another rule has that name now.
+        #expect(try starts(rule("./in/*", "/y/in/*")) == [.fresh])
+        #expect(try bench.store.currentName(of: "./in/*") == "/x/in/*")
+        try bench.commit { $0.hasStarted = true }
+        #expect(try bench.store.id(of: "/x/in/*") == RuleID(1))
+        #expect(try bench.store.id(of: "./in/*") == RuleID(2))
+        // Both are loaded, with exchanged names.
+        #expect(try starts(rule("./in/*", "/x/in/*"), rule("/x/in/*", "/y/in/*")) == [.resumed, .resumed])
+        try bench.commit { $0.hasStarted = true }
+        #expect(try bench.store.id(of: "./in/*") == RuleID(1))
+        #expect(try bench.store.id(of: "/x/in/*") == RuleID(2))
+        // A rule with a name is another one, even if the name is a path.
+        #expect(try starts(rule("./in/*", nil)) == [.fresh])
+    }
+
     @Test func `a run that does not watch changes neither a rule's start nor the last commit's time`() throws {
         func apply(_ rule: RuleRecord) throws {
             try register(rule, isWatching: false)

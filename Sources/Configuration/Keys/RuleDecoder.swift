@@ -22,8 +22,6 @@ struct RuleDecoder: RulePart {
     let source: SourceText
     /// The absolute directory of the file.
     let directory: PathBytes
-    /// The name of the file without its extension, from which the names of unnamed rules are derived.
-    let stem: String
     let hostEnvironment: RuleLoader.Environment
     let catalog: CatalogCache
     let names: RuleNames
@@ -86,14 +84,12 @@ struct RuleDecoder: RulePart {
             let help = entry.value.entries == nil ? "write a list of mappings" : "start each rule with '- '"
             return mistyped(entry, "a list", help: help) ?? []
         }
-        return elements.enumerated().compactMap { index, element in
-            rule(from: element, number: index + 1, defaults: defaults)
-        }
+        return elements.compactMap { rule(from: $0, defaults: defaults) }
     }
 
     // MARK: - One rule
 
-    private func rule(from node: YAMLNode, number: Int, defaults: [YAMLNode.Entry]) -> DecodedRule? {
+    private func rule(from node: YAMLNode, defaults: [YAMLNode.Entry]) -> DecodedRule? {
         let errorsBefore = problems.errorCount
         guard let entries = node.entries else {
             return reject(
@@ -108,12 +104,14 @@ struct RuleDecoder: RulePart {
         let usesBefore = captures.uses.count
         let decoder = searching(by: draft["env"])
         Self.keys.read(draft.entries, by: decoder, into: &draft)
-        draft.rule.name = name(draft["name"], at: mark(node), number: number)
+        let given = draft["name"]
+        if let given { draft.rule.name = name(given) }
         let patterns = required("path", of: draft, at: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf")
             .map { self.patterns(from: $0, options: draft.globOptions) }
         let steps = required("action", of: draft, at: node, help: "add 'action:', such as 'action: log'")
             .map { decoder.actions.steps(from: $0) }
         draft.steps = steps ?? []
+        if given == nil, let patterns, !patterns.isEmpty { identify(&draft, by: patterns) }
         let formerly = draft["formerly"].map { self.formerly($0, name: draft.rule.name) } ?? []
         draft.rule.formerly = formerly.map(\.name)
         draft.completeFilter(patterns ?? [])
@@ -149,9 +147,9 @@ struct RuleDecoder: RulePart {
         draft[key] ?? reject("the rule has no '\(key)'", at: mark(node), help: help)
     }
 
-    private func name(_ given: YAMLNode.Entry?, at location: Range<Int>, number: Int) -> String {
-        let name = given.flatMap { text($0) } ?? "\(stem)-\(number)"
-        let range = given?.value.range ?? location
+    private func name(_ given: YAMLNode.Entry) -> String {
+        guard let name = text(given) else { return "" }
+        let range = given.value.range
         let isPrintable = name.unicodeScalars.allSatisfy {
             // The Unicode tables are needed only for characters beyond ASCII.
             $0.isASCII ? $0.value >= 0x20 && $0.value != 0x7F : $0.properties.generalCategory != .control
@@ -163,13 +161,27 @@ struct RuleDecoder: RulePart {
             return name
         }
         if let other = names.claim(name, at: source.location(at: range.lowerBound)) {
-            let help =
-                given == nil
-                ? "give this rule a 'name'; the default is the name of its file and its number"
-                : "give each rule its own name"
-            problems.error("the name \(quoted(name)) is used by the rule at \(other)", at: range, help: help)
+            problems.error(
+                "the name \(quoted(name)) is used by the rule at \(other)", at: range, help: "give each rule its own name")
         }
         return name
+    }
+
+    /// Names a rule without a name by its path.
+    private func identify(_ draft: inout RuleDraft, by patterns: [PathPattern]) {
+        let written = patterns.compactMap(\.node.text).joined(separator: ", ")
+        // The order of a list does not matter.
+        let path = patterns.map { String(decoding: $0.glob.pattern, as: UTF8.self) }.sorted().joined(separator: ", ")
+        (draft.rule.name, draft.rule.identifyingPath) = (written, path)
+        let range = patterns[0].node.range
+        guard let other = names.claim(path: path, written: written, at: source.location(at: range.lowerBound)) else {
+            return
+        }
+        let root = String(decoding: PathBytes(patterns[0].glob.root).lastComponent, as: UTF8.self)
+        let examples = [draft.steps.first?.action.name ?? "log", "2"].map { "'\(root.isEmpty ? "all" : root)-\($0)'" }
+        problems.error(
+            "the path \(quoted(written)) is used by the rule at \(other), and a rule without a name is identified by its path",
+            at: range, help: "give both rules a 'name', such as \(examples.joined(separator: " and "))")
     }
 
     /// Parses the former names of a rule.

@@ -26,7 +26,7 @@ extension RuleDecoder {
 
     private static let aboutFiles: [RuleKey] = [
         Key(
-            "name", "The name of the rule, unique across all files; by default the file name and the rule's number.",
+            "name", "The name of the rule, unique across all files; without it, the path identifies the rule.",
             .unread("string", SchemaForm.text(minimum: 1, maximum: 200)), examples: ["thumbnails"], isShared: false
         ) { _, _ in },
         Key(

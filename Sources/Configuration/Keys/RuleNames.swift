@@ -9,17 +9,34 @@ struct FormerName {
     var location: SourcePosition
 }
 
-/// The names of rules, over all files.
+/// The names of rules, and the paths of those without a name, over all files.
 final class RuleNames {
     private var locations: [String: SourcePosition] = [:]
-
-    var claimed: Set<String> { Set(locations.keys) }
+    private var paths: [String: SourcePosition] = [:]
+    /// The names, and the paths as written.
+    private(set) var claimed: Set<String> = []
 
     /// Claims a name; returns the location of the rule that already has it.
     func claim(_ name: String, at location: SourcePosition) -> SourcePosition? {
-        if let other = locations[name] { return other }
+        if let other = locations[name] ?? paths[name] { return other }
         locations[name] = location
+        claimed.insert(name)
         return nil
+    }
+
+    /// Claims the expanded path of a rule without a name; returns the location of the rule that it identifies already.
+    func claim(path: String, written: String, at location: SourcePosition) -> SourcePosition? {
+        if let other = paths[path] ?? locations[path] { return other }
+        paths[path] = location
+        claimed.insert(written)
+        return nil
+    }
+
+    /// Makes the names unique: where other rules have the name, a rule without one is named by its expanded path.
+    static func makeUnique(_ rules: inout [DecodedRule]) {
+        for indices in Dictionary(grouping: rules.indices, by: { rules[$0].rule.name }).values where indices.count > 1 {
+            for index in indices { rules[index].rule.name = rules[index].rule.identifyingPath ?? rules[index].rule.name }
+        }
     }
 
     /// Reports former names that belong to enabled rules, and those that two rules claim.

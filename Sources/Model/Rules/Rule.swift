@@ -40,8 +40,10 @@ package struct Rule: Sendable {
         }
     }
 
-    /// The name, unique in the ruleset.
+    /// The name, unique in the ruleset; the path as written for a rule without one.
     package var name: String
+    /// The expanded path, which identifies a rule without a name; nil for a rule with a name.
+    package var identifyingPath: String?
     /// The start of the entry.
     package var location: SourcePosition
     /// The absolute directory of the rules file, which relative paths are relative to.

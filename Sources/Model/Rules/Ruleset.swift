@@ -12,6 +12,7 @@ package struct Ruleset: Sendable {
     package let roots: [PathBytes]
     /// Whether any rule requests the writer.
     package let needsWriters: Bool
+    /// The rules by name, and those without a name also by their expanded path.
     private let indices: [String: Int]
     private let filters: PathFilterIndex
     /// For each rule, the number of rules that precede it.
@@ -33,7 +34,10 @@ package struct Ruleset: Sendable {
         for (rank, index) in order.enumerated() { ranks[index] = rank }
         self.ranks = ranks
         firstStop = rules.indices.filter { rules[$0].isLast }.map { ranks[$0] }.min()
-        indices = Dictionary(rules.enumerated().map { ($1.name, $0) }) { first, _ in first }
+        indices = Dictionary(
+            rules.enumerated().map { ($1.name, $0) }
+                + rules.enumerated().compactMap { index, rule in rule.identifyingPath.map { ($0, index) } }
+        ) { first, _ in first }
         // By index, because a rule is expensive to copy.
         roots = Set(rules.indices.flatMap { rules[$0].roots }).sorted()
     }

@@ -134,12 +134,13 @@ extension EngineLoop {
         let unloaded = engine.store.stored.unloaded
         let start = RuleStarts(next.ruleset, engine.store, engine.options, running: running, on: engine.host)
         dispatcher.change(to: next.ruleset, start.rules)
+        reportNewPaths(in: next.ruleset, insteadOf: conditions.ruleset)
         conditions.ruleset = next.ruleset
         reconciler.change(to: start.views, at: now)
         for index in start.rules.indices { reconciler.views[index].wakeAll() }
         run.reselected = start.reselected
         restore(except: running)
-        dispatcher.pauses = dispatcher.pauses.renamed(for: next.ruleset)
+        dispatcher.pauses = dispatcher.pauses.renamed(for: next.ruleset, in: engine.store)
         if dispatcher.pauses != engine.store.stored.pauses { dispatcher.jobs.changes.pauses = dispatcher.pauses }
         engine.monitor.record(next.ruleset)
         engine.monitor.record(dispatcher.pauses)
@@ -152,6 +153,18 @@ extension EngineLoop {
         if !all.contains(where: \.needsWriters) { conditions.stopListening() }
         run.isReady = false
         run.hasStarted = false
+    }
+
+    /// Reports the rules without a name that replace others of which the path has changed.
+    private func reportNewPaths(in ruleset: Ruleset, insteadOf former: Ruleset) {
+        func unnamed(_ ruleset: Ruleset, except other: Ruleset) -> [String] {
+            ruleset.listed.filter { rule in
+                rule.identifyingPath.map { path in !other.listed.contains { $0.identifyingPath == path } } ?? false
+            }.map(\.name)
+        }
+        let gone = unnamed(former, except: ruleset)
+        guard !gone.isEmpty else { return }
+        for rule in unnamed(ruleset, except: former) { engine.report(.newPath(rule: rule, insteadOf: gone)) }
     }
 
     // MARK: Pauses
@@ -167,7 +180,7 @@ extension EngineLoop {
     /// Restores the pauses of the last run, except in a run that ends by itself.
     mutating func restorePauses(_ stored: Pauses) {
         guard !engine.options.isOnce, !engine.options.isDry else { return }
-        dispatcher.pauses = stored.renamed(for: dispatcher.jobs.rules.ruleset)
+        dispatcher.pauses = stored.renamed(for: dispatcher.jobs.rules.ruleset, in: engine.store)
         if dispatcher.pauses != stored { dispatcher.jobs.changes.pauses = dispatcher.pauses }
         engine.monitor.record(dispatcher.pauses)
         if !dispatcher.pauses.isEmpty { engine.report(.paused(dispatcher.pauses)) }

@@ -48,6 +48,8 @@ package enum EngineReport: Sendable {
     case longWait(LongWait)
     /// Jobs of a rule wait for its window, which opens at this local time.
     case closed(rule: String, opens: String)
+    /// A rule without a name is new since a reload; the other ones are no longer loaded.
+    case newPath(rule: String, insteadOf: [String])
     /// Jobs of a rule that does not run wait until it is loaded.
     case waiting(rule: String, jobs: Int)
     /// The journal can't be read or written; nil once it can be again.

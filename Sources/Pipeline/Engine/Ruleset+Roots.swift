@@ -58,7 +58,9 @@ extension Ruleset {
 
     /// The rules as stored in the journal.
     var records: [RuleRecord] {
-        rules.map { RuleRecord(name: $0.name, formerly: $0.formerly, selection: $0.selection) }
+        rules.map {
+            RuleRecord(name: $0.name, path: $0.identifyingPath, formerly: $0.formerly, selection: $0.selection)
+        }
     }
 
     /// The former names of rules, and the current one of each.
@@ -69,8 +71,9 @@ extension Ruleset {
 
 extension Pauses {
     /// Returns the pauses under the current names of the rules.
-    func renamed(for ruleset: Ruleset) -> Pauses {
+    func renamed(for ruleset: Ruleset, in store: DiskStore) -> Pauses {
         var renamed = self
+        renamed.rules = Set(rules.map(store.currentName))
         for (former, name) in ruleset.renames where renamed.rules.remove(former) != nil { renamed.rules.insert(name) }
         return renamed
     }

@@ -174,6 +174,11 @@ package final class DiskStore: LedgerStore {
         access { $0.register(rules, isWatching: isWatching, at: now) } ?? []
     }
 
+    /// Returns the name under which the rule with a name was stored until the last ``register(_:isWatching:at:)``.
+    package func currentName(of rule: String) -> String {
+        access { $0.rules.owner(ofJobsUnder: rule) } ?? rule
+    }
+
     /// Returns the id of a stored rule, running or not; nil if there is none with that name.
     package func id(of rule: String) -> RuleID? { access { $0.rules.rows[rule].map { RuleID($0.id) } } ?? nil }
 

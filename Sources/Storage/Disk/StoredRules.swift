@@ -5,6 +5,8 @@ import System
 struct StoredRules {
     struct Row {
         var id: Int64
+        /// The path that identifies a rule without a name; nil for a rule with a name.
+        var path: String?
         /// The selection of the rule when all existing files were last recorded.
         var selection: String
         var started: Int64
@@ -31,11 +33,11 @@ struct StoredRules {
     private static let never: Int64 = 0
 
     init(_ database: Database) throws {
-        let sql = "SELECT id, name, selection, started, is_complete, reselected FROM rules"
+        let sql = "SELECT id, name, path, selection, started, is_complete, reselected FROM rules"
         for row in try GRDB.Row.fetchAll(database, sql: sql) {
             let id: Int64 = row["id"]
             rows[row["name"]] = Row(
-                id: id, selection: row["selection"], started: row["started"], isComplete: row["is_complete"],
+                id: id, path: row["path"], selection: row["selection"], started: row["started"], isComplete: row["is_complete"],
                 reselected: row["reselected"])
             lastID = max(lastID, id)
             names[id] = row["name"]
@@ -71,6 +73,7 @@ struct StoredRules {
     /// - Returns: The start state of each rule, by name.
     mutating func register(_ rules: [RuleRecord], now: Int64?, lastCommit: Int64) -> [String: RuleStart] {
         inForce = Dictionary(rules.map { ($0.name, $0.selection) }) { first, _ in first }
+        setNames(of: rules)
         for rule in rules { takeFormer(of: rule) }
         var starts: [String: RuleStart] = [:]
         for rule in rules { starts[rule.name] = register(rule, now: now, lastCommit: lastCommit) }
@@ -83,11 +86,35 @@ struct StoredRules {
         changed.insert(name)
     }
 
+    /// Gives each stored rule without a name its current name, and rules that are not loaded another name if a rule has
+    /// theirs now.
+    private mutating func setNames(of rules: [RuleRecord]) {
+        for rule in rules {
+            guard let row = rows[rule.name], row.path != rule.path else { continue }
+            var name = row.path ?? rule.name
+            while rows[name] != nil { name += "'" }
+            rename(rule.name, to: name)
+        }
+        guard rules.contains(where: { $0.path != nil }) else { return }
+        let stored = Dictionary(rows.compactMap { name, row in row.path.map { ($0, name) } }) { first, _ in first }
+        for rule in rules {
+            if let path = rule.path, let name = stored[path], name != rule.name { rename(name, to: rule.name) }
+        }
+    }
+
+    private mutating func rename(_ name: String, to other: String) {
+        guard let row = rows.removeValue(forKey: name) else { return }
+        set(row, of: other)
+        changed.remove(name)
+        renamed.append((name, other))
+    }
+
     private mutating func takeFormer(of rule: RuleRecord) {
         // The name of a running rule is not a former name.
         for former in rule.formerly where inForce[former] == nil {
-            guard let row = rows.removeValue(forKey: former) else { continue }
+            guard var row = rows.removeValue(forKey: former) else { continue }
             if rows[rule.name] == nil {
+                row.path = rule.path
                 set(row, of: rule.name)
             } else {
                 // The rule's own ledger is the newer one.
@@ -101,7 +128,9 @@ struct StoredRules {
     private mutating func register(_ rule: RuleRecord, now: Int64?, lastCommit: Int64) -> RuleStart {
         if rows[rule.name] == nil {
             lastID += 1
-            set(Row(id: lastID, selection: rule.selection, started: Self.never, isComplete: false), of: rule.name)
+            let row = Row(
+                id: lastID, path: rule.path, selection: rule.selection, started: Self.never, isComplete: false)
+            set(row, of: rule.name)
         }
         guard let now, var row = rows[rule.name] else { return .resumed }
         if row.started == Self.never {
@@ -139,9 +168,11 @@ struct StoredRules {
         guard !changed.isEmpty else { return }
         let upsert = try SQLStatement(
             """
-            INSERT INTO rules (id, name, selection, started, is_complete, reselected) VALUES (?, ?, ?, ?, ?, ?)
-            ON CONFLICT (id) DO UPDATE SET name = excluded.name, selection = excluded.selection,
-                started = excluded.started, is_complete = excluded.is_complete, reselected = excluded.reselected
+            INSERT INTO rules (id, name, path, selection, started, is_complete, reselected)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO UPDATE SET name = excluded.name, path = excluded.path,
+                selection = excluded.selection, started = excluded.started, is_complete = excluded.is_complete,
+                reselected = excluded.reselected
             """, in: database)
         if !renamed.isEmpty {
             // Names are unique, and a rule may take the name that another one has in the table, so all get temporary
@@ -152,7 +183,7 @@ struct StoredRules {
         for name in changed {
             guard let row = rows[name] else { continue }
             try upsert.run {
-                $0.bind(row.id).bind(name).bind(row.selection).bind(row.started).bind(row.isComplete)
+                $0.bind(row.id).bind(name).bind(row.path).bind(row.selection).bind(row.started).bind(row.isComplete)
                     .bind(row.reselected)
             }
         }

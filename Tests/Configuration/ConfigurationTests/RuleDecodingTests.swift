@@ -70,7 +70,7 @@ struct RuleDecodingTests {
 
     @Test func `a rule needs a path and an action, and all other keys have defaults`() throws {
         let rule = try rule("rules:\n  - path: /srv/in/*\n    action: log\n")
-        #expect(rule.name == "rules-1")
+        #expect(rule.name == "/srv/in/*")
         #expect(rule.summary == nil)
         #expect(rule.filter.exclude.isEmpty)
         #expect(rule.filter.ignores == DefaultIgnores.globs)

@@ -78,10 +78,18 @@ struct Reporter: Sendable {
                 fields: ["rule": wait.rule])
         case .closed(let rule, let opens):
             emit(.notice, "jobs wait for the rule's window, which opens at \(opens)", fields: ["rule": rule])
+        case .newPath(let rule, let others):
+            emit(
+                .notice,
+                "a new rule: a rule without a name is identified by its path, and no rule has the path "
+                    + "\(Display.list(others)) any more",
+                help: "to continue an earlier rule, add its path as 'formerly: \"PATH\"', and a 'name'",
+                fields: ["rule": rule])
         case .waiting(let rule, let jobs):
             emit(
                 .warning, "the rule is not loaded; keeping \(Self.count(jobs, "job")) until it is loaded again",
-                help: "if the rule has a new name, add 'formerly: \(Display.text(rule))' to it", fields: ["rule": rule])
+                help: "if the rule has a new name or path, add 'formerly: \"\(Display.text(rule))\"' to it",
+                fields: ["rule": rule])
         case .journal(let error?): emit(error)
         case .journal(nil): emit(.notice, "the journal can be written again")
         case .draining(let jobs):
