@@ -221,8 +221,7 @@ extension RuleDecoder {
             ) { $0.programs.environment($1) }, examples: [["SITE": "https://example.org"]], into: \.rule.environment),
         Key(
             "directory",
-            "The working directory of `exec` and `shell`, by default that of the rules file, and of plugins, by default a "
-                + "scratch directory.",
+            "The working directory of programs: by default that of the rules file, for plugins a scratch directory.",
             Form("directory", SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern)) {
                 $0.programs.directory($1)
             }, into: \.rule.directory),

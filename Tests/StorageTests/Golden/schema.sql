@@ -1,6 +1,7 @@
 CREATE TABLE rules (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
+    path TEXT UNIQUE,
     selection TEXT NOT NULL,
     started INTEGER NOT NULL,
     is_complete INTEGER NOT NULL,

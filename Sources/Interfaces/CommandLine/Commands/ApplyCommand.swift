@@ -157,10 +157,9 @@ struct AppliedFiles {
         self.rule = rule
         for path in named {
             let known = PathExplanation.alias(of: path, below: rule.roots) ?? path
-            if let link = [path, known].lazy.compactMap({ OwnershipCheck.untrustedLink(on: $0.parent) }).first {
-                let message = "root does not follow the symbolic link '\(Display.path(link.path))'"
+            if let refusal = [path, known].lazy.compactMap({ LinkTrust.refusal(on: $0.parent) }).first {
                 add(
-                    problem: "\(message), which \(link.others) could replace",
+                    problem: Display.text("\(refusal)"),
                     help: "use the path of the directory that it leads to, in a directory that only root can change")
                 continue
             }

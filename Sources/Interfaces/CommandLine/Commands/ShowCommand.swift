@@ -33,10 +33,11 @@ struct ShowCommand: ParsableCommand {
         guard let job = try JobName.find(id, in: reader), let details = try reader.details(of: job.id) else {
             throw Exit(.runtimeError)
         }
-        let kept = KeptFiles(journal: try journal.file()).files(of: job.id)
+        let kept = KeptFiles(journal: try journal.file()).files(of: job.id.description)
         guard json else {
             let report = JobReport(details: details, kept: kept, hasColor: Output.standard.hasColor)
-            return Output.standard.write(report.lines.joined(separator: "\n"))
+            Output.standard.write(report.lines.joined(separator: "\n"))
+            return
         }
         var object = details.object
         if !kept.isEmpty { object["kept"] = .array(kept.map { JSONValue(bytes: $0.bytes) }) }

@@ -22,7 +22,7 @@ struct GlobErrorTests {
 
     static let closeBrace = "add '}', or write '[{]' to match a brace"
     static let closeBracket = "add ']', or write '[[]' to match a bracket"
-    static let noSlash = "remove it; directories are chosen with types: [directory]"
+    static let noSlash = "add '*' for the files in the directory, or remove the slash for the directory itself"
     static let noParent = "write the directory itself; a glob only compares names"
     static let noRange = "write every alternative, as in '{1,2,3}', or a class, as in '[1-3]'"
     static let names = "write '*' for the files of the directory, or '**' for all below it"
