@@ -9,6 +9,7 @@ struct StoreTables {
     var ledger: LedgerTable
     let due: DuePathTable
     let jobs: JobTable
+    let failed: FailedJobs
     let attempts: AttemptTable
     let history: HistoryPruning
     let stateValue: SQLStatement
@@ -19,6 +20,7 @@ struct StoreTables {
         ledger = try LedgerTable(database, run: run, errors)
         due = try DuePathTable(database, errors)
         jobs = try JobTable(database)
+        failed = try FailedJobs(database)
         attempts = try AttemptTable(database)
         history = try HistoryPruning(database, retention)
         stateValue = try SQLStatement("INSERT OR REPLACE INTO state VALUES (?, ?)", in: database)

@@ -116,6 +116,7 @@ struct DryRun: Sendable {
                     + (reason.map { ": \(Display.text($0))" } ?? ""), object)
         }
         if let error = summary.error { reporter.emit(error) }
+        reporter.reportIdle(summary)
         if !summary.unsettled.isEmpty {
             let paths = Reporter.count(summary.unsettled.count, "path")
             reporter.emit(.notice, "still settling at the end: \(paths)")
