@@ -271,7 +271,8 @@ let package = Package(
         tests(
             "Pipeline", in: "Pipeline",
             [
-                "ActionAPI", "FileEvents", "Globbing", "JSON", "Pipeline", "PluginProtocol", "Reconciling",
+                "ActionAPI", "ControlAPI", "FileEvents", "Globbing", "JSON", "Pipeline", "PluginProtocol",
+                "Reconciling",
                 "RegularExpressions", "Rules", "Settling", "Storage", "System", "TestKit", logging,
             ]),
         tests(

@@ -73,6 +73,8 @@ package struct JobEntry: Sendable, Hashable {
     package var outputs: [PathBytes] = []
     /// Nil if none of its changes were undone.
     package var undone: Undone?
+    /// The later job that has processed its file.
+    package var supersededBy: JobID?
 
     /// Whether there is a job with an id; otherwise its path is due.
     package var hasJob: Bool { !id.description.isEmpty }

@@ -20,7 +20,7 @@ package struct PathRecord: Sendable, Hashable {
 // The queries.
 extension JournalReader {
     private static let columns =
-        "id, rule, path, event, state, attempt, created, due, ended, message, code, outputs, undone"
+        "id, rule, path, event, state, attempt, created, due, ended, message, code, outputs, undone, superseded_by"
 
     /// Returns the jobs that match the query, in descending order of the time at which they finished or were created.
     ///
@@ -80,8 +80,8 @@ extension JournalReader {
                     """,
                 arguments: [id.description])
             return JobDetails(
-                job: Self.job(row), isInterrupted: row[13], event: FileEvent(record: (row[14] as String).utf8),
-                steps: (row[15] as String?).flatMap { [JSONValue](record: $0.utf8) } ?? [],
+                job: Self.job(row), isInterrupted: row[14], event: FileEvent(record: (row[15] as String).utf8),
+                steps: (row[16] as String?).flatMap { [JSONValue](record: $0.utf8) } ?? [],
                 attempts: attempts.map(Self.attempt))
         }
     }
@@ -245,7 +245,7 @@ extension JournalReader {
             due: (row[7] as Int64?).map(Timestamp.init(columnValue:)),
             ended: (row[8] as Int64?).map(Timestamp.init(columnValue:)), message: row[9], code: row[10],
             outputs: (row[11] as String?).flatMap { [PathBytes](record: $0.utf8) } ?? [],
-            undone: (row[12] as String?).flatMap(Undone.init))
+            undone: (row[12] as String?).flatMap(Undone.init), supersededBy: (row[13] as String?).map { JobID($0) })
     }
 
     private static func attempt(_ row: Row) -> AttemptEntry {

@@ -34,6 +34,8 @@ package struct StoredJob: Sendable {
     package var number: UInt64
     /// The time at which a pending job is due, or a running one was leased; nil for the time of the commit.
     package var due: ContinuousClock.Instant?
+    /// The first job of the attempt with which it failed; nil if a later success of its path does not finish it.
+    package var failedWith: JobID?
 
     package init(_ job: Job, _ state: JobState, _ offer: Offer?, number: UInt64, due: ContinuousClock.Instant? = nil) {
         (self.job, self.state, self.offer, self.number, self.due) = (job, state, offer, number, due)

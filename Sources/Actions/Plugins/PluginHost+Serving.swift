@@ -84,7 +84,8 @@ extension OutcomeTable {
             let message = "\(program) printed a line of more than 1 MiB and was stopped"
             return all(.uncertain(.failed, message, code: "too-large"))
         case .lost(let reason, _):
-            return all(.uncertain(isIdempotent ? .retry : .failed, "\(program) \(reason)", code: "plugin-died"))
+            return all(
+                .uncertain(isIdempotent ? .retry : .failed, "\(program) \(reason)", code: Outcome.pluginDiedCode))
         case .refused(.notLaunched(let reason)): return ended(.notLaunched(reason))
         case .refused(.couldNotStart(let reason)): return ended(.couldNotStart(reason))
         case .refused(.unusable(let reason)): return all(.cannotStart("\(program) \(reason)", mayPass: false))

@@ -124,7 +124,7 @@ extension RuleDecoder {
         },
         Key(
             "existing", "What to do with existing files when the rule first runs.", .choice(Rule.Existing.self),
-            into: \.rule.existing),
+            standard: .string(Rule.Existing.ignore.rawValue), into: \.rule.existing),
         Key("missing", "What to do if the root does not exist.", .choice(MissingRoot.self), into: \.rule.missing),
         Key(
             "same_content", "Whether to report a rewrite with the same content.", .choice(Rule.Reporting.self),

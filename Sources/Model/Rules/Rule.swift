@@ -54,7 +54,8 @@ package struct Rule: Sendable {
     package var types: Set<FileType>
     package var events: EventMask
     package var settle: SettlePolicy
-    package var existing: Existing = .ignore
+    /// Nil if the rules file does not say: a run ignores existing files, and one with `--once` processes them.
+    package var existing: Existing?
     package var missing: MissingRoot = .wait
     /// The handling of a rewrite with the same bytes.
     package var sameContent: Reporting = .report

@@ -32,8 +32,7 @@ extension Attempt {
         guard event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw, event.tail == nil else { return nil }
         switch files.inspect(at: event.path) {
         case .absent where part.input.isFrozen && event.kind == .moved: return nil
-        case .absent where part.input.isFrozen:
-            return .outcome(Outcome(.skipped, "it was gone before the action started", code: "gone"))
+        case .absent where part.input.isFrozen: return .outcome(.gone)
         case .absent: return part.input.mayBeDone ? nil : .gone
         case .unreadable(let errno):
             return unreadable(part, "it can't be checked: \(SystemError(errno: errno))")

@@ -72,6 +72,14 @@ struct Attempt: Sendable {
             isOver = true
         }
 
+        /// The finished steps of the running list; the last one stands for all that have removed the file in this
+        /// attempt.
+        var steps: [FinishedStep] {
+            var steps = job.finishedSteps
+            if hasRemovedInput, !steps.isEmpty { steps[steps.count - 1].hasRemovedInput = true }
+            return steps
+        }
+
         var hasSucceeded: Bool {
             if case .outcome(let outcome) = termination { outcome.result == .succeeded } else { false }
         }

@@ -260,7 +260,8 @@ struct Dispatcher: ~Copyable {
                 part: part, state: state, started: result.started,
                 // Brief jobs that ran in one attempt are each assigned a part of the time.
                 duration: isCollected ? result.duration : result.duration / result.parts.count,
-                random: isCollected ? random : engine.host.random(), wasRestarted: wasRestarted, now: now)
+                random: isCollected ? random : engine.host.random(), wasRestarted: wasRestarted, now: now,
+                batch: isCollected ? first.id : part.job.id)
             if let report = jobs.record(ended, &reconciler) { reports.append(report) }
             wake(part.input.paths, &reconciler)
         }

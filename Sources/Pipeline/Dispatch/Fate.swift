@@ -63,6 +63,12 @@ extension Outcome {
         return outcome
     }()
 
+    /// The outcome of a job whose file was removed before its action started.
+    static let gone = Outcome(.skipped, "it was gone before the action started", code: "gone")
+
+    /// The outcome of a job that ended in favor of a newer event.
+    static let replaced = Outcome(.skipped, "a newer event of the file replaced it", code: "superseded")
+
     /// Creates the outcome of a job that has exceeded the limit of the loop guard.
     static func loop(_ what: String, _ limit: Int) -> Outcome {
         let message =
@@ -78,6 +84,12 @@ extension Job {
     /// Whether an action of it has started in an earlier attempt.
     var hasStarted: Bool { attempt > 0 && previous?.isUnstarted != true }
 
+    /// Whether one of its steps has removed its file, or `on_failure` has copied it.
+    var isSetAside: Bool {
+        (steps + (failure?.steps ?? [])).contains(where: \.hasRemovedInput)
+            || (failure?.steps ?? []).contains { $0.outcome.outputs.contains { $0 != event.path } }
+    }
+
     /// Returns the outcome of a job that was interrupted so often by the end of Alight that it may be the cause; nil
     /// otherwise.
     func interruptedTooOften(_ retry: RetryPolicy) -> Outcome? {
@@ -90,6 +102,8 @@ extension Job {
     mutating func putBack(_ outcome: Outcome, counts: Bool) {
         previous = PreviousAttempt(attempt, outcome)
         previous?.isUnstarted = outcome.isUnstarted
+        if outcome.isCut { isInterrupted = true }
+        isReported = true
         if !counts { attempt -= 1 }
     }
 

@@ -20,6 +20,8 @@ extension JobRegistry {
         /// Whether the attempt was stopped for a newer event.
         var wasRestarted: Bool
         var now: ContinuousClock.Instant
+        /// The first job of the attempt.
+        var batch: JobID
 
         var job: Job { part.job }
         var number: UInt64 { part.input.number }
@@ -35,6 +37,7 @@ extension JobRegistry {
                 state.rule.mayRemoveInput(job) && !reconciler.views[state.index].hasSameFile(of: number)
             reconciler.views[state.index].finishStep(number, removedInput: step.hasRemovedInput)
             job.finishedSteps.append(step)
+            job.isInterrupted = false
             let mayRemove = state.rule.mayRemoveInput(job)
             reconciler.views[state.index].update(number) { $0.mayRemoveInput = mayRemove }
         }
@@ -113,7 +116,7 @@ extension JobRegistry {
         }
         return AttemptReport(
             job, rule, attempt: job.attempt, outcome, duration: record.duration, fate.state, pause: fate.pause,
-            at: time)
+            hasStarted: ended.part.hasStarted, at: time)
     }
 
     /// Commits that a job was given up, or that its `on_failure` was interrupted; `on_failure` then starts or
@@ -150,7 +153,7 @@ extension JobRegistry {
         }
         let state = ended.state
         guard var job = state.jobs[ended.number] else { return }
-        job.finishedSteps += ended.job.finishedSteps.dropFirst(job.finishedSteps.count)
+        job.finishedSteps += ended.part.steps.dropFirst(job.finishedSteps.count)
         job.event.snapshot.digest = digest
         state.jobs[ended.number] = job
     }
@@ -170,7 +173,8 @@ extension JobRegistry {
             let termination = isOvertaken ? Reconciler.Termination.overtaken : .retry(at: now + pause, counts: counts)
             reconciler.views[state.index].finish(number, termination, at: now)
         case .ended(let jobState):
-            end(number, state, jobState, outcome, reconciler)
+            if jobState == .failed, outcome.isCut { state.jobs[number]?.isInterrupted = true }
+            end(number, state, jobState, outcome, of: ended.batch, reconciler)
             let termination = Reconciler.Termination(jobState, outcome)
             if termination == .gone, !ended.part.input.hasStartedBefore, ended.job.steps.isEmpty {
                 reconciler.views[state.index].withdraw(number, isReported: true, at: now)
@@ -184,7 +188,7 @@ extension JobRegistry {
         _ ended: EndedAttempt, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
     ) {
         let (state, number) = (ended.state, ended.number)
-        state.frozen[number]?.job.finishedSteps = ended.job.finishedSteps
+        state.frozen[number]?.job.finishedSteps = ended.part.steps
         switch fate {
         case .again(let pause, let counts):
             state.frozen[number]?.job.putBack(outcome, counts: counts)
@@ -195,7 +199,8 @@ extension JobRegistry {
             if jobState == .succeeded, ended.job.event.origin == .manual {
                 reconciler.views[state.index].recordApplied(ended.job.event)
             }
-            endFrozen(number, state, jobState, outcome, &reconciler, at: ended.now)
+            if jobState == .failed, outcome.isCut { state.frozen[number]?.job.isInterrupted = true }
+            endFrozen(number, state, jobState, outcome, of: ended.batch, &reconciler, at: ended.now)
         }
     }
 
@@ -220,13 +225,15 @@ extension JobRegistry {
             }
             let attempt = AttemptReport(
                 part.job, result.rule, attempt: part.job.attempt, outcome, duration: record.duration, fate.state,
-                pause: nil, at: time)
+                pause: nil, hasStarted: part.hasStarted, at: time)
             engine.report(.attempt(attempt))
             changes.attempts.append((part.job.id, record))
             switch fate {
             case .again(_, let counts): pauseRetired(part, outcome, counts: counts)
             case .ended(let state):
-                end(StoredJob(part.job, state, nil, number: part.input.number), outcome)
+                var stored = StoredJob(part.job, state, nil, number: part.input.number)
+                stored.setBatch(result.rule.isCollected ? result.parts[0].job.id : nil)
+                end(stored, outcome)
                 if !part.input.isFrozen { setHandled(part.job.event, of: id, files) }
             }
         }

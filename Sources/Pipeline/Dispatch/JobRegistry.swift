@@ -56,7 +56,10 @@ struct JobRegistry: ~Copyable {
         if !rule.needsWriter { job.event.writer = .notAsked }
         job.attempt += 1
         job.waiting = nil
-        job.isInterrupted = offer.isUncertain || offer.isInterrupted
+        if offer.isRepeat || job.attempt == 1 && offer.followsUnknownState {
+            job.isInterrupted = true
+        }
+        job.mayHaveRunBefore = offer.isUncertain || offer.isInterrupted
         reconciler.views[state.index].update(offer.number) { offer in
             offer.steps = job.steps.count
             offer.mayRemoveInput = rule.mayRemoveInput(job)
@@ -77,6 +80,7 @@ struct JobRegistry: ~Copyable {
         _ entry: FrozenQueue.Entry, _ state: RuleState, _ reconciler: inout Reconciler, at time: GateTime
     ) -> Attempt.Input? {
         var job = entry.job
+        job.mayHaveRunBefore = job.isInterrupted
         job.attempt += 1
         job.waiting = nil
         job.rule = state.rule.name
@@ -137,23 +141,28 @@ struct JobRegistry: ~Copyable {
         }
     }
 
-    /// Stores the end of a job with an offer.
+    /// Stores the end of a job with an offer; `batch` is the first job of its last attempt.
     mutating func end(
-        _ number: UInt64, _ state: RuleState, _ jobState: JobState, _ outcome: Outcome,
+        _ number: UInt64, _ state: RuleState, _ jobState: JobState, _ outcome: Outcome, of batch: JobID? = nil,
         _ reconciler: borrowing Reconciler
     ) {
         guard let job = state.jobs.removeValue(forKey: number) else { return }
-        end(StoredJob(job, jobState, reconciler.views[state.index].offer(number), number: number), outcome)
+        var stored = StoredJob(job, jobState, reconciler.views[state.index].offer(number), number: number)
+        stored.setBatch(batch)
+        end(stored, outcome)
     }
 
+    /// Stores the end of a job with a frozen event; `batch` is the first job of its last attempt.
     mutating func endFrozen(
-        _ number: UInt64, _ state: RuleState, _ jobState: JobState, _ outcome: Outcome,
+        _ number: UInt64, _ state: RuleState, _ jobState: JobState, _ outcome: Outcome, of batch: JobID? = nil,
         _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
     ) {
         guard let entry = state.frozen[number] else { return }
         reconciler.views[state.index].endFrozen(entry.job.event, Reconciler.Termination(jobState, outcome), at: now)
         state.frozen.remove(number)
-        end(StoredJob(entry.job, jobState, nil, number: number), outcome)
+        var stored = StoredJob(entry.job, jobState, nil, number: number)
+        stored.setBatch(batch)
+        end(stored, outcome)
     }
 
     /// Ends a leased job without running it.
@@ -227,11 +236,10 @@ struct JobRegistry: ~Copyable {
     /// Records that a path was removed before an action received it.
     private mutating func recordGone(_ state: RuleState, _ path: PathBytes, _ kind: EventKind) {
         let job = unleased(kind, path, state)
-        let outcome = Outcome(.skipped, "it was gone before the action started", code: "gone")
         number += 1
         newJobs.insert(job.id)
-        end(StoredJob(job, .skipped, nil, number: number), outcome)
-        reportUnrun(job, state, outcome)
+        end(StoredJob(job, .skipped, nil, number: number), .gone)
+        reportUnrun(job, state, .gone)
     }
 
     /// Reports that a change that settled while its action ran was dropped.
@@ -251,18 +259,41 @@ struct JobRegistry: ~Copyable {
     /// Ends a job in favor of a newer event; a job without attempts leaves no row.
     private mutating func recordSuperseded(_ state: RuleState, _ offer: Offer) {
         guard let job = state.jobs.removeValue(forKey: offer.number) else { return }
-        engine.report(.superseded(rule: state.rule.name, job: job.id, path: offer.path))
-        if withdraw(job.id) { return }
-        let outcome = Outcome(.skipped, "a newer event of the file replaced it", code: "superseded")
-        end(StoredJob(job, .skipped, nil, number: offer.number), outcome)
+        if withdraw(job.id) {
+            return engine.report(.superseded(rule: state.rule.name, job: job.id, path: offer.path))
+        }
+        // A deletion that the rule receives is the newer event.
+        let mayBeGone = !state.rule.events.contains(.deleted)
+        let ended = end(outdated: job, offer.number, state, mayBeGone: mayBeGone)
+        guard ended.outcome.code == Outcome.replaced.code else { return engine.report(.attempt(ended)) }
+        engine.report(.superseded(rule: state.rule.name, job: job.id, path: offer.path, ended: ended))
+    }
+
+    /// Ends a failed job that a user has retried although its event is no longer the last one of its path.
+    mutating func endOutdated(_ stored: StoredJob, _ state: RuleState) {
+        state.jobs[stored.number] = nil
+        engine.report(.attempt(end(outdated: stored.job, stored.number, state, mayBeGone: true)))
+    }
+
+    /// Ends a stored job because its file has changed or is gone.
+    private mutating func end(outdated job: Job, _ number: UInt64, _ state: RuleState, mayBeGone: Bool) -> AttemptReport
+    {
+        let files = WatchedPaths(roots: state.rule.roots, in: host.fileSystem)
+        let isGone = mayBeGone && job.event.kind != .deleted && files.inspect(at: job.event.path) == .absent
+        let outcome = isGone ? Outcome.gone : .replaced
+        end(StoredJob(job, .skipped, nil, number: number), outcome)
+        return unrun(job, state, outcome, .skipped)
     }
 
     /// Reports the end of a job that did not run.
-    private func reportUnrun(_ job: Job, _ state: RuleState, _ outcome: Outcome, _ jobState: JobState = .skipped) {
-        let attempt = AttemptReport(
+    func reportUnrun(_ job: Job, _ state: RuleState, _ outcome: Outcome, _ jobState: JobState = .skipped) {
+        engine.report(.attempt(unrun(job, state, outcome, jobState)))
+    }
+
+    private func unrun(_ job: Job, _ state: RuleState, _ outcome: Outcome, _ jobState: JobState) -> AttemptReport {
+        AttemptReport(
             job, state.rule, attempt: max(0, job.attempt - 1), outcome, duration: .zero, jobState, pause: nil,
-            at: host.clock.time())
-        engine.report(.attempt(attempt))
+            hasStarted: false, at: host.clock.time())
     }
 
     // MARK: Queries
@@ -296,5 +327,17 @@ struct JobRegistry: ~Copyable {
             else { return }
             all[offer.number] = (action, job)
         }
+    }
+}
+
+extension StoredJob {
+    /// Sets ``failedWith`` if a later success of the path means that the file is finished.
+    ///
+    /// That is not so for a piece of text, which no later job receives, nor for a file that was moved or copied away:
+    /// its former name may now be that of another one.
+    mutating func setBatch(_ first: JobID?) {
+        let isAway = job.event.kind != .deleted && (offer?.hasRemovedInput == true || job.isSetAside)
+        guard state == .failed, job.event.tail == nil, !isAway else { return }
+        failedWith = first ?? job.id
     }
 }

@@ -138,7 +138,7 @@ extension EngineLoop {
         conditions.ruleset = next.ruleset
         reconciler.change(to: start.views, at: now)
         for index in start.rules.indices { reconciler.views[index].wakeAll() }
-        run.reselected = start.reselected
+        (run.reselected, run.ignoring) = (start.reselected, start.ignoring)
         restore(except: running)
         dispatcher.pauses = dispatcher.pauses.renamed(for: next.ruleset, in: engine.store)
         if dispatcher.pauses != engine.store.stored.pauses { dispatcher.jobs.changes.pauses = dispatcher.pauses }

@@ -59,7 +59,7 @@ package struct EngineLoop: ~Copyable {
         self.reconciler = reconciler
         dispatcher = Dispatcher(engine, start.rules, conditions)
         run = RunState(ignored: options.ignored)
-        run.reselected = start.reselected
+        (run.reselected, run.ignoring) = (start.reselected, start.ignoring)
         now = host.clock.now()
         takeOver(stored)
     }
@@ -247,7 +247,7 @@ package struct EngineLoop: ~Copyable {
 
     private func reportEvents(_ events: [(view: Int, event: FileEvent)]) {
         guard !events.isEmpty else { return }
-        engine.monitor.recordEvents(events.map { (dispatcher.jobs.rules[$0.view].rule.name, $0.event) }, at: now)
+        engine.monitor.recordSettled(events.map(\.event), at: now)
     }
 
     /// Deletes the ledger rows of paths that the rule no longer matches.
@@ -311,6 +311,17 @@ package struct EngineLoop: ~Copyable {
             run.storeRetry = now
         }
         dispatcher.prepared.launch(running: dispatcher.lanes.count)
+        if run.hasStarted, !run.ignoring.isEmpty { reportIgnored() }
+    }
+
+    /// Reports the existing files that cleaning rules ignore from their first start on.
+    private mutating func reportIgnored() {
+        for index in run.ignoring {
+            let state = dispatcher.jobs.rules[index]
+            let files = engine.store.knownFiles(of: [state.id])
+            if files > 0 { engine.report(.ignored(rule: state.rule.name, files: files)) }
+        }
+        run.ignoring = []
     }
 
     // MARK: End
@@ -378,8 +389,10 @@ package struct EngineLoop: ~Copyable {
         dispatcher.prepared.refuse()
         late += hints.take().excluding(run.ignored).hints
         let counts = counts
+        let isIdle = engine.options.isOnce && counts == JobCounts()
         return EngineSummary(
             succeeded: counts.succeeded, skipped: counts.skipped, failed: counts.failed, unfinished: counts.open,
+            isIdle: isIdle, known: isIdle ? engine.store.knownFiles(of: dispatcher.jobs.rules.map(\.id)) : 0,
             unsettled: reconciler.unsettled(and: late), due: due, isForced: run.isForced, error: run.error,
             journalError: run.storeError)
     }

@@ -1,4 +1,5 @@
 package import FileEvents
+import PluginProtocol
 package import Reconciling
 package import Rules
 package import Storage
@@ -28,8 +29,9 @@ package enum EngineReport: Sendable {
     /// A rule did not run for a file to which `limit` actions one after the other have led; reported once in the loop
     /// guard's period.
     case chainDetected(rule: String, path: PathBytes, limit: Int)
-    /// A job was dropped before its action started, since the file had changed: it settles again.
-    case superseded(rule: String, job: JobID, path: PathBytes)
+    /// A job was dropped since the file had changed: it settles again. A job with an earlier attempt has ended as in
+    /// the report.
+    case superseded(rule: String, job: JobID, path: PathBytes, ended: AttemptReport? = nil)
     /// The given number of attempts of a rule have failed in a row, the last one with this message.
     ///
     /// Jobs are then run one at a time.
@@ -50,6 +52,8 @@ package enum EngineReport: Sendable {
     case closed(rule: String, opens: String)
     /// A rule without a name is new since a reload; the other ones are no longer loaded.
     case newPath(rule: String, insteadOf: [String])
+    /// A cleaning rule that runs for the first time ignores the given number of existing files.
+    case ignored(rule: String, files: Int)
     /// Jobs of a rule that does not run wait until it is loaded.
     case waiting(rule: String, jobs: Int)
     /// The journal can't be read or written; nil once it can be again.
@@ -88,12 +92,21 @@ package struct AttemptReport: Sendable {
     package var state: JobState
     /// The pause before the next attempt.
     package var pause: Duration?
+    /// Whether its action has started.
+    package var hasStarted: Bool
+    /// Whether it is the first report of its job in this run of the program.
+    package var isFirst: Bool
+
+    /// The outcome as it is counted: a job that has failed is not retried, whatever its last attempt has returned.
+    package var result: Outcome.Result { state == .failed ? .failed : outcome.result }
 
     /// Creates the report of a finished attempt, or of a job that finished without one.
     package init(
         _ job: Job, _ rule: Rule, attempt: Int, _ outcome: Outcome, duration: Duration, _ state: JobState,
-        pause: Duration?, at time: Timestamp
+        pause: Duration?, hasStarted: Bool, at time: Timestamp
     ) {
+        self.hasStarted = hasStarted
+        isFirst = !job.isReported && job.due == nil
         (self.time, self.rule, event, path, from) = (time, rule.name, job.event.kind, job.event.path, job.event.from)
         (self.job, self.attempt, maximumAttempts) = (job.id, attempt, rule.retry.attempts)
         (action, self.outcome, self.duration) = (rule.actionNames, outcome, duration)
@@ -108,6 +121,9 @@ package struct EngineSummary: Sendable {
     package var failed: Int
     /// The number of accepted jobs that were not finished when the engine stopped.
     package var unfinished: Int
+    /// Whether a run with `isOnce` had no jobs, and the number of files that its rules know then.
+    package var isIdle: Bool
+    package var known: Int
     /// The paths that had not settled.
     package var unsettled: [PathBytes]
     /// The paths that were due at the end of a dry run.

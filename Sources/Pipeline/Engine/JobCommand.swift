@@ -63,8 +63,9 @@ struct JobCommandRunner {
     private func restart(_ stored: StoredJob, _ jobs: inout JobRegistry, _ reconciler: inout Reconciler) {
         var job = stored.job
         job.attempt = 0
-        job.isInterrupted = false
         job.due = now
+        let isGivenUp = job.failure != nil
+        job.failure = nil
         guard let state = jobs.rules[job.rule] else {
             return jobs.store(StoredJob(job, .pending, stored.offer, number: stored.number, due: now))
         }
@@ -75,12 +76,13 @@ struct JobCommandRunner {
             return jobs.storeFrozen(stored.number, state)
         }
         offer.isUncertain = true
+        // What `on_failure` has removed is not at the path for the action.
+        if isGivenUp { offer.hasRemovedInput = job.steps.contains(where: \.hasRemovedInput) }
         state.jobs[offer.number] = job
         reconciler.views[state.index].retry(offer, at: now)
         guard reconciler.views[state.index].offer(offer.number) == nil else { return }
         // A newer event of its paths was leased since: they are compared instead.
-        state.jobs[offer.number] = nil
-        jobs.changes.jobs[job.id] = JobChange(.deleted, isNew: false)
+        jobs.endOutdated(StoredJob(job, .failed, stored.offer, number: stored.number), state)
     }
 
     /// Ends a job that is not running as skipped, and deletes a failed one.
@@ -90,10 +92,14 @@ struct JobCommandRunner {
             return discardStored(id, outcome, &dispatcher.jobs)
         }
         if isFrozen {
-            guard state.frozen[number]?.isRunning == false else { return }
+            guard let entry = state.frozen[number], !entry.isRunning else { return }
             dispatcher.jobs.endFrozen(number, state, .skipped, outcome, &reconciler, at: now)
-        } else if let offer = reconciler.views[state.index].offer(number), !offer.isRunning {
+            dispatcher.jobs.reportUnrun(entry.job, state, outcome)
+        } else if let offer = reconciler.views[state.index].offer(number), !offer.isRunning,
+            let job = state.jobs[number]
+        {
             dispatcher.jobs.end(number, state, .skipped, outcome, reconciler)
+            dispatcher.jobs.reportUnrun(job, state, outcome)
             reconciler.views[state.index].finish(number, .succeeded, at: now)
         }
     }

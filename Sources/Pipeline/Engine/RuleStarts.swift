@@ -10,6 +10,8 @@ struct RuleStarts {
     var rules: [RuleState] = []
     /// The indexes of the rules that match other paths than in their last run.
     var reselected: [Int] = []
+    /// The indexes of the cleaning rules that run for the first time and ignore existing files.
+    var ignoring: [Int] = []
 
     /// Sets the running rules in the store, and creates their views.
     ///
@@ -32,6 +34,7 @@ struct RuleStarts {
             views.append(View(rule, id: stored.id, initialScan: scan, isOnce: options.isOnce))
             rules.append(RuleState(id: stored.id, rule: rule))
             if case .reselected = stored.start { reselected.append(index) }
+            if case .ignore = scan, rule.isCleaning { ignoring.append(index) }
         }
     }
 }
@@ -55,11 +58,18 @@ extension View {
 }
 
 extension Rule {
+    /// Whether the rule is there to remove files: it deletes them, or removes them once they are old.
+    fileprivate var isCleaning: Bool {
+        removesInput
+            && (ready?.minimumAge != nil || condition?.ages.isEmpty == false
+                || actions.contains { ["delete", "trash"].contains($0.name) })
+    }
+
     /// Returns the treatment of existing files.
     fileprivate func initialScan(
         _ start: RuleStart, isOnce: Bool, isRunning: Bool, last: Timestamp?
     ) -> InitialScanPolicy {
-        let isWanted = isOnce || existing == .process
+        let isWanted = existing.map { $0 == .process } ?? isOnce
         switch start {
         case .fresh: return isWanted ? .report : .ignore
         case .unfinished(let started): return .compare(since: isWanted ? nil : started)
@@ -67,7 +77,8 @@ extension Rule {
         case .resumed: return .compare(since: nil)
         case .reselected(let last, let selection):
             let (filter, types) = matching(selection)
-            return .compare(since: isOnce ? nil : last, formerly: PathSelection(filter: filter, types: types))
+            return .compare(
+                since: isOnce && isWanted ? nil : last, formerly: PathSelection(filter: filter, types: types))
         }
     }
 }

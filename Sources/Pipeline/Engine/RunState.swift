@@ -21,6 +21,8 @@ struct RunState {
     var ignored: [PathBytes]
     /// The indexes of the rules that match other paths than in their last run.
     var reselected: [Int] = []
+    /// The indexes of the cleaning rules whose ignored files are still to be reported.
+    var ignoring: [Int] = []
     /// The newest is last.
     var next: [NextRules] = []
     /// The number of reloads that were requested.

@@ -1,4 +1,3 @@
-import PluginProtocol
 package import Rules
 package import System
 
@@ -13,7 +12,7 @@ package struct ActivityHistory: Sendable {
         package var events = 0
         package var succeeded = 0
         package var skipped = 0
-        /// Failed attempts, including those that are retried.
+        /// Failed jobs.
         package var failed = 0
         /// Jobs that were pending or running at its end.
         package var queue = 0
@@ -40,11 +39,16 @@ package struct ActivityHistory: Sendable {
 
     // MARK: Recording
 
-    /// Records the number of pending or running jobs, and the number of events that became jobs.
-    package mutating func record(events: Int, queue: Int, at now: ContinuousClock.Instant) {
+    /// Records the number of pending or running jobs.
+    package mutating func record(queue: Int, at now: ContinuousClock.Instant) {
         advance(to: now)
-        open.events += events
         open.queue = queue
+    }
+
+    /// Records an event.
+    package mutating func recordEvent(at now: ContinuousClock.Instant) {
+        advance(to: now)
+        open.events += 1
     }
 
     /// Records the duration of a phase of one job or attempt.
@@ -55,13 +59,14 @@ package struct ActivityHistory: Sendable {
 
     package enum Phase: Sendable { case settle, wait, run }
 
-    /// Records the state of a job after an attempt, and the result of that.
-    package mutating func record(_ state: JobState, _ result: Outcome.Result, at now: ContinuousClock.Instant) {
+    /// Records the state of a job after an attempt.
+    package mutating func record(_ state: JobState, at now: ContinuousClock.Instant) {
         advance(to: now)
         switch state {
         case .succeeded: open.succeeded += 1
         case .skipped: open.skipped += 1
-        case .pending, .running, .failed: if result != .notReady { open.failed += 1 }
+        case .failed: open.failed += 1
+        case .pending, .running: break
         }
     }
 
@@ -125,18 +130,10 @@ package struct ActivityHistory: Sendable {
         return finished
     }
 
-    /// Returns the events and finished attempts per second, over the last minute.
-    package func rates(at now: ContinuousClock.Instant) -> (events: Double, jobs: Double) {
+    /// Returns the numbers of events and of finished jobs in the current slot and the eleven before it.
+    package func lastMinute(at now: ContinuousClock.Instant) -> (events: Int, jobs: Int) {
         let present = slot(of: now)
-        let first = max(0, present - 11)
-        var events = 0
-        var jobs = 0
-        for number in first...present {
-            guard let point = point(number) else { continue }
-            events += point.events
-            jobs += point.succeeded + point.skipped + point.failed
-        }
-        let span = max(1, (now - start) / .seconds(1) - Double(first) * (Self.interval / .seconds(1)))
-        return (Double(events) / span, Double(jobs) / span)
+        let points = (max(0, present - 11)...present).compactMap(point)
+        return points.reduce((0, 0)) { ($0.0 + $1.events, $0.1 + $1.succeeded + $1.skipped + $1.failed) }
     }
 }

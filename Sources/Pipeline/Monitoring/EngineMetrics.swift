@@ -28,8 +28,8 @@ package final class EngineMetrics: Sendable {
     /// The names of all metrics that are counted, each with a description.
     package static let help = [
         "alight_hints_total": "Paths to check that the kernel or a scan reported.",
-        "alight_events_total": "Events of files that became jobs, by rule and kind.",
-        "alight_attempts_total": "Finished attempts at jobs, by rule and outcome.",
+        "alight_events_total": "Events whose jobs have finished or have finished an attempt, by rule and kind.",
+        "alight_attempts_total": "Finished attempts whose actions have started, by rule and outcome.",
         "alight_jobs_total": "Finished jobs, by rule and state.",
         "alight_settle_seconds": "Time from the last change of a file by another program to its event.",
         "alight_wait_seconds": "Time from an event, or a manual retry, to the start of the first attempt at its job.",
@@ -40,12 +40,15 @@ package final class EngineMetrics: Sendable {
 
     func recordHints(_ count: Int) { if count > 0 { hints.increment(by: count) } }
 
-    func recordEvent(_ event: FileEvent, rule: String) {
-        count("alight_events_total", rule: rule, "kind", event.kind.rawValue)
+    func record(_ report: AttemptReport) {
+        if report.isFirst { count("alight_events_total", rule: report.rule, "kind", report.event.rawValue) }
+        if report.hasStarted { recordAttempt(report) }
+        guard report.state != .pending, report.state != .running else { return }
+        count("alight_jobs_total", rule: report.rule, "state", report.state.rawValue)
     }
 
-    func recordAttempt(_ attempt: AttemptReport) {
-        count("alight_attempts_total", rule: attempt.rule, "outcome", attempt.outcome.result.rawValue)
+    private func recordAttempt(_ attempt: AttemptReport) {
+        count("alight_attempts_total", rule: attempt.rule, "outcome", attempt.result.rawValue)
         timers.withLock { timers in
             let timer =
                 timers[attempt.rule]
@@ -53,8 +56,6 @@ package final class EngineMetrics: Sendable {
             timers[attempt.rule] = timer
             timer.record(attempt.duration)
         }
-        guard attempt.state != .pending, attempt.state != .running else { return }
-        count("alight_jobs_total", rule: attempt.rule, "state", attempt.state.rawValue)
     }
 
     func recordOverflow() { Counter(label: "alight_overflows_total", factory: factory).increment() }

@@ -12,12 +12,13 @@ package struct EngineStatus: Sendable {
         case ending
     }
 
-    /// Counters since the start.
+    /// Counters since the start, as `docs/operating.md` defines them.
     package struct Counts: Sendable, Hashable {
         /// Dirty paths reported by the watcher.
         package var hints = 0
-        /// Events that became jobs.
+        /// Events whose jobs have finished, or have finished an attempt.
         package var events = 0
+        /// Finished attempts whose actions have started.
         package var attempts = 0
         package var succeeded = 0
         package var skipped = 0
@@ -118,6 +119,6 @@ package struct EngineStatus: Sendable {
     package var lastRescan: Rescan?
     /// Rules whose attempts all fail, by name, and the last message.
     package var slowed: [String: String] = [:]
-    /// Events and finished attempts per second, over the last minute.
-    package var rates: (events: Double, jobs: Double) = (0, 0)
+    /// The numbers of events and of finished jobs in the last minute.
+    package var lastMinute: (events: Int, jobs: Int) = (0, 0)
 }

@@ -1,4 +1,4 @@
-import FileEvents
+package import FileEvents
 import PluginProtocol
 package import Rules
 import Settling
@@ -46,7 +46,7 @@ package final class Monitor: Sendable {
             status.running = state.running.values.sorted {
                 ($0.since, $0.job.description) < ($1.since, $1.job.description)
             }
-            status.rates = state.history.rates(at: now)
+            status.lastMinute = state.history.lastMinute(at: now)
             return status
         }
     }
@@ -98,25 +98,22 @@ package final class Monitor: Sendable {
             state.status.waits = waits
             if state.status.queue != queue {
                 state.status.queue = queue
-                state.history.record(events: 0, queue: queue.open, at: now)
+                state.history.record(queue: queue.open, at: now)
             }
         }
     }
 
-    /// Records settled events, each with the rule whose job it became.
-    func recordEvents(_ events: [(rule: String, event: FileEvent)], at now: ContinuousClock.Instant) {
+    /// Records that paths have settled; an event is counted when its job is first reported.
+    package func recordSettled(_ events: [FileEvent], at now: ContinuousClock.Instant) {
         state.withLock { state in
             if state.status.rescan != nil {
-                for (_, event) in events where event.origin == .rescan && !event.kind.isLifecycle {
+                for event in events where event.origin == .rescan && !event.kind.isLifecycle {
                     guard state.rescanned.insert(event.path).inserted else { continue }
                     state.status.rescan?.found += 1
                     metrics?.recordFound()
                 }
             }
-            state.status.counts.events += events.count
-            state.history.record(events: events.count, queue: state.status.queue.open + events.count, at: now)
-            for (rule, event) in events {
-                metrics?.recordEvent(event, rule: rule)
+            for event in events {
                 guard event.origin == .live, event.kind == .created || event.kind == .modified,
                     !state.outputs.contains(event.path, event.snapshot)
                 else { continue }
@@ -177,6 +174,7 @@ package final class Monitor: Sendable {
         switch report {
         case .attempt(let attempt): record([attempt])
         case .batch(let attempts): record(attempts)
+        case .superseded(_, _, _, let ended?): record([ended])
         case .slowed(let rule, _, _, let message): state.withLock { $0.status.slowed[rule] = message }
         case .recovered(let rule): state.withLock { $0.status.slowed[rule] = nil }
         case .journal(let error): state.withLock { $0.status.journalError = error }
@@ -193,14 +191,19 @@ package final class Monitor: Sendable {
         let now = clock.now()
         state.withLock { state in
             for attempt in attempts {
-                metrics?.recordAttempt(attempt)
-                state.status.counts.attempts += 1
+                metrics?.record(attempt)
+                if attempt.isFirst {
+                    state.status.counts.events += 1
+                    state.history.recordEvent(at: now)
+                }
+                if attempt.hasStarted {
+                    state.status.counts.attempts += 1
+                    if [.failed, .retry].contains(attempt.result) { state.status.counts.failedAttempts += 1 }
+                }
                 var tally = state.status.rules[attempt.rule] ?? EngineStatus.RuleTally()
-                // A failed job is not retried, whatever the outcome of its last attempt was.
-                let result: Outcome.Result = attempt.state == .failed ? .failed : attempt.outcome.result
                 let job = EngineStatus.EndedJob(
                     job: attempt.job, rule: attempt.rule, path: attempt.path, time: attempt.time,
-                    outcome: result.rawValue, message: attempt.outcome.message)
+                    outcome: attempt.result.rawValue, message: attempt.outcome.message)
                 switch attempt.state {
                 case .succeeded:
                     state.status.counts.succeeded += 1
@@ -209,13 +212,12 @@ package final class Monitor: Sendable {
                     state.status.counts.skipped += 1
                     tally.skipped += 1
                 case .failed:
-                    state.status.counts.failedAttempts += 1
                     state.status.counts.failed += 1
                     tally.failed += 1
                     state.status.failures = Array(([job] + state.status.failures).prefix(Self.failures))
-                case .pending, .running: if result != .notReady { state.status.counts.failedAttempts += 1 }
+                case .pending, .running: break
                 }
-                state.history.record(attempt.state, result, at: now)
+                state.history.record(attempt.state, at: now)
                 tally.last = job
                 state.status.rules[attempt.rule] = tally
             }

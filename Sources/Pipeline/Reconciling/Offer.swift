@@ -50,6 +50,9 @@ package struct Offer: Sendable {
     /// The trust that its paths had before the lease.
     var trustBefore: [PathBytes: LedgerRow.Trust]
 
+    /// Whether an earlier action may not have received a path of the event as it was offered.
+    package var followsUnknownState: Bool { trustBefore.values.contains(.uncertain) }
+
     package var path: PathBytes { event.path }
     package var paths: [PathBytes] { event.paths }
     /// Whether an attempt before the current one may have started its action.

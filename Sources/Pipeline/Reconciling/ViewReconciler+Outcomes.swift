@@ -201,9 +201,12 @@ extension ViewReconciler {
             } ?? (row == LedgerRow())
         if shared.applies(.overtaken), !failed.hasRemovedInput, isOverdue || !isCurrent {
             for path in failed.paths {
-                // An empty row means that the deletion was received since; a withheld one, that nothing was.
+                // An empty row means that the deletion was received since; a withheld one, that nothing was; a certain
+                // one, that a later job has succeeded.
                 let row = self.row(path)
-                if row != LedgerRow(), !row.isSuppressed { set(path, LedgerRow(row.handled, .uncertain)) }
+                if row != LedgerRow(), !row.isSuppressed, row.trust != .certain {
+                    set(path, LedgerRow(row.handled, .uncertain))
+                }
                 compare(path)
             }
             return

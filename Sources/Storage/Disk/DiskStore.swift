@@ -196,6 +196,13 @@ package final class DiskStore: LedgerStore {
     /// Returns the stored due paths of a rule, sorted.
     package func duePaths(of rule: RuleID) -> [StoredDuePath] { read { try $0.tables.due.paths(of: rule) } ?? [] }
 
+    /// Returns the number of files in the ledger of any of the rules.
+    package func knownFiles(of rules: [RuleID]) -> Int {
+        let ids = rules.map { "\($0.number)" }.joined(separator: ", ")
+        let sql = "SELECT count(DISTINCT path) FROM ledger WHERE rule IN (\(ids)) AND type IS NOT NULL"
+        return (try? query { try Int.fetchOne($0, sql: sql) }).flatMap(\.self) ?? 0
+    }
+
     /// Returns a job in any state; nil if there is none, or if its row cannot be read.
     package func job(_ id: JobID, at clocks: ClockPair) -> StoredJob? { read { try $0.job(id, at: clocks) } ?? nil }
 

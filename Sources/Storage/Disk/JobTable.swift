@@ -34,12 +34,14 @@ final class JobTable {
                 due = excluded.due, ended = excluded.ended, previous = excluded.previous, steps = excluded.steps,
                 progress = excluded.progress, message = excluded.message, code = excluded.code,
                 outputs = excluded.outputs, position = excluded.position, rule = excluded.rule, path = excluded.path,
-                event = excluded.event, event_json = excluded.event_json, undone = NULL
+                event = excluded.event, event_json = excluded.event_json, undone = NULL,
+                superseded_by = NULL
             """, in: database)
         update = try SQLStatement(
             """
             UPDATE jobs SET state = ?2, attempt = ?3, is_interrupted = ?4, due = ?5, ended = ?6, previous = ?7,
-                steps = ?8, progress = ?9, message = ?10, code = ?11, outputs = ?12, undone = NULL WHERE id = ?1
+                steps = ?8, progress = ?9, message = ?10, code = ?11, outputs = ?12, undone = NULL,
+                superseded_by = NULL WHERE id = ?1
             """, in: database)
         delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
         let select = """
@@ -146,7 +148,7 @@ final class JobTable {
                 .bind(utf8: job.previous?.record)
                 .bind(utf8: isDone || !hasSteps ? nil : JobSteps(of: job).record)
                 .bind(utf8: isDone ? nil : stored.offer?.record)
-                .bind(outcome?.message ?? job.waiting?.message)
+                .bind(outcome?.message ?? job.waiting?.message ?? (stored.state == .pending ? job.previous?.text : nil))
                 .bind(outcome == nil ? job.waiting?.cause.rawValue : outcome?.code)
                 .bind(utf8: outputs.isEmpty ? nil : outputs.record)
             guard isNew else { return }
@@ -185,4 +187,12 @@ final class JobTable {
     }
 
     func delete(_ id: JobID) throws { try delete.run { $0.bind(id.description) } }
+}
+
+extension PreviousAttempt {
+    /// The message of the attempt; its outcome if there is none.
+    fileprivate var text: String {
+        guard let message, !message.isEmpty else { return "attempt \(attempt) ended as '\(outcome)'" }
+        return message
+    }
 }

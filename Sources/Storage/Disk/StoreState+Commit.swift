@@ -122,18 +122,34 @@ extension StoreState {
             switch change.fate {
             case .unfinished(let job): try tables.jobs.write(withOwner(job), isNew: change.isNew, at: clocks)
             case .ended(let job, let outcome):
-                try tables.jobs.write(withOwner(job), outcome, isNew: change.isNew, at: clocks)
+                let job = withOwner(job)
+                try tables.jobs.write(job, outcome, isNew: change.isNew, at: clocks)
                 // Failed jobs are not part of the pruned history.
-                if job.state != .failed { ended.append(id) }
-            case .deleted: try tables.jobs.delete(id)
+                if job.state == .failed { try tables.failed.add(job) } else { ended.append(id) }
+            case .deleted:
+                let batch = tables.failed.isEmpty ? nil : try tables.failed.batch(of: id.description)
+                try tables.jobs.delete(id)
+                if let batch { ended += try tables.failed.finish(batch, at: clocks.wall) }
             }
         }
+        if !tables.failed.isEmpty { ended += try writeSuperseded(changes, clocks) }
         try tables.attempts.write(
             changes.attempts.filter { attempt in
                 if case .deleted? = changes.jobs[attempt.job]?.fate { false } else { true }
             })
         for (retained, record) in changes.undos { try tables.attempts.write(record, of: retained) }
         return ended
+    }
+
+    /// Finishes the failed jobs whose files later jobs have processed.
+    private func writeSuperseded(_ changes: TurnChanges, _ clocks: ClockPair) throws -> [JobID] {
+        var finished: [JobID] = []
+        for change in changes.jobs.values {
+            guard case .ended(let job, _) = change.fate, job.state == .succeeded else { continue }
+            let names = rules.storedNames(of: withOwner(job).job.rule)
+            finished += try tables.failed.finish(supersededBy: job, names: names, at: clocks.wall)
+        }
+        return finished
     }
 
     /// Returns the job under the current name of its rule, which may have been renamed since a failed commit.

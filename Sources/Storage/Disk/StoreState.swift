@@ -10,6 +10,7 @@ struct StoreTables {
     let due: DuePathTable
     let makers: MakerTable
     let jobs: JobTable
+    let failed: FailedJobs
     let attempts: AttemptTable
     let history: HistoryPruning
     let stateValue: SQLStatement
@@ -23,6 +24,7 @@ struct StoreTables {
         due = try DuePathTable(database, errors)
         makers = try MakerTable(database)
         jobs = try JobTable(database)
+        failed = try FailedJobs(database)
         attempts = try AttemptTable(database)
         history = try HistoryPruning(database, retention, kept)
         stateValue = try SQLStatement("INSERT OR REPLACE INTO state VALUES (?, ?)", in: database)

@@ -15,11 +15,13 @@ struct RuleSchemaTests {
         }
     }
 
-    /// `settle` and `umask` record whether they were set.
+    /// `existing`, `settle` and `umask` record whether they were set.
     ///
-    /// Their defaults depend on the root and are tested elsewhere.
+    /// Their defaults depend on the run or the root and are tested elsewhere.
     @Test(
-        arguments: RuleDecoder.keys.keys.filter { $0.standard != nil && !["settle", "umask"].contains($0.name) }.map(
+        arguments: RuleDecoder.keys.keys.filter {
+            $0.standard != nil && !["existing", "settle", "umask"].contains($0.name)
+        }.map(
             \.name))
     func `setting a key to its default changes nothing`(key: String) throws {
         func rule(_ more: [String: JSONValue]) throws -> String {

@@ -50,7 +50,7 @@ struct WatchingDecodingTests {
         let rule = try rule("rules:\n  - path: /srv/in/*\n    action: log\n")
         #expect(rule.filter.outputs.isEmpty)
         #expect(!rule.filter.isTree)
-        #expect(rule.existing == .ignore)
+        #expect(rule.existing == nil)
         #expect(rule.missing == .wait)
         #expect(rule.sameContent == .report)
         #expect(rule.ownWrites == .ignore)

@@ -97,7 +97,7 @@ struct ControlStatusTests {
                 server.listen()
                 print("ready", flush=True)
                 body = (b'{"state": "running", "ready": true, "uptime": 1e300, "pid": -1e300, "overflows": 1e19,'
-                        b' "rates": {"events_per_second": 1e300}, "journal": {"path": "/j", "size": 1e300},'
+                        b' "last_minute": {"events": 1e300}, "journal": {"path": "/j", "size": 1e300},'
                         b' "roots": [{"path": "/r", "backend": "inotify", "directories": 1e300, "polled": 1e300}]}')
                 while True:
                     client, _ = server.accept()

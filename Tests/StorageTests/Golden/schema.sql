@@ -64,11 +64,15 @@ CREATE TABLE jobs (
     message TEXT,
     code TEXT,
     outputs TEXT,
-    undone TEXT
+    undone TEXT,
+    failed_with TEXT,
+    superseded_by TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX jobs_open ON jobs (rule, position) WHERE state IN ('pending', 'running');
 CREATE INDEX jobs_ended ON jobs (ended) WHERE state IN ('succeeded', 'skipped');
 CREATE INDEX jobs_failed ON jobs (rule, ended) WHERE state = 'failed';
+CREATE INDEX jobs_failed_path ON jobs (rule, path) WHERE state = 'failed' AND failed_with IS NOT NULL;
+CREATE INDEX jobs_failed_with ON jobs (failed_with) WHERE state = 'failed' AND failed_with IS NOT NULL;
 CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
 CREATE TABLE attempts (
     job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,

@@ -15,5 +15,5 @@ extension FileHandler {
 
 extension Invocation {
     /// Whether an earlier attempt may have done part of the work.
-    var hasStartedBefore: Bool { job.attempt > 1 || job.isInterrupted }
+    var hasStartedBefore: Bool { job.attempt > 1 || job.isInterrupted || job.mayHaveRunBefore }
 }

@@ -22,7 +22,7 @@ struct RetryCommand: ParsableCommand {
     func validate() throws { try chosen.check("retry") }
 
     func run() throws {
-        try chosen.request("retried", done: "will be retried", acceptsUnreadable: false) { .retry($0) }
+        try chosen.request("retried", done: "will be retried", runsAgain: true) { .retry($0) }
     }
 }
 
@@ -40,7 +40,7 @@ struct DiscardCommand: ParsableCommand {
     func validate() throws { try chosen.check("discard") }
 
     func run() throws {
-        try chosen.request("discarded", done: "discarded", acceptsUnreadable: true) { .discard($0) }
+        try chosen.request("discarded", done: "discarded", runsAgain: false) { .discard($0) }
     }
 }
 
@@ -71,11 +71,12 @@ struct ChosenJobs: ParsableArguments {
     /// - Parameters:
     ///   - verb: The participle in the reason printed for a job that is neither failed nor pending.
     ///   - done: The text printed for a job for which the operation was requested.
-    ///   - acceptsUnreadable: Whether the operation accepts a job of which only the journal row is readable.
+    ///   - runsAgain: Whether the operation runs the jobs again: then their events must be readable, and files that a
+    ///     later job has processed are left out unless their jobs are named.
     ///   - command: Returns the operation.
     /// - Throws: `Exit`, always, with the exit status of the program.
     func request(
-        _ verb: String, done: String, acceptsUnreadable: Bool, _ command: ([JobID]) -> JobCommand
+        _ verb: String, done: String, runsAgain: Bool, _ command: ([JobID]) -> JobCommand
     ) throws -> Never {
         Signals.useDefaultActions()
         let reader = try journal.open()
@@ -83,7 +84,7 @@ struct ChosenJobs: ParsableArguments {
         var jobs: [JobEntry] = []
         var seen: Set<JobID> = []
         func add(_ job: JobEntry?) {
-            if let job, !Self.refuse(job, verb, acceptsUnreadable) {
+            if let job, !Self.refuse(job, verb, runsAgain) {
                 if seen.insert(job.id).inserted { jobs.append(job) }
             } else {
                 hasFailed = true
@@ -93,7 +94,10 @@ struct ChosenJobs: ParsableArguments {
         if ids.isEmpty {
             // Oldest first, so that they are retried in the order in which they were created.
             let failed = try reader.jobs(JournalQuery(states: [.failed], rule: rule)).jobs
-            for job in failed.sorted(by: { $0.id.description < $1.id.description }) { add(job) }
+            for job in failed.sorted(by: { $0.id.description < $1.id.description })
+            where !runsAgain || job.supersededBy == nil {
+                add(job)
+            }
         }
         if !jobs.isEmpty {
             try JournalOwner.find(reader.path, isBrief: true).carryOut(command(jobs.map(\.id)))
@@ -106,8 +110,8 @@ struct ChosenJobs: ParsableArguments {
     }
 
     /// Prints an error and returns true if the operation does not accept a job.
-    private static func refuse(_ job: JobEntry, _ verb: String, _ acceptsUnreadable: Bool) -> Bool {
-        if job.isUnreadable, !acceptsUnreadable {
+    private static func refuse(_ job: JobEntry, _ verb: String, _ runsAgain: Bool) -> Bool {
+        if job.isUnreadable, runsAgain {
             Output.error.write(
                 "error: job \(job.id) cannot be read: its event is not known\n"
                     + "    help: 'alight apply' runs its rule for the file, 'alight discard' removes the job")

@@ -239,6 +239,6 @@ struct RunCommand: ParsableCommand {
         if summary.error != nil || (summary.isForced && summary.unfinished > 0) { return .runtimeError }
         guard once else { return .done }
         if summary.failed > 0 { return .someFailed }
-        return summary.succeeded + summary.skipped + summary.unfinished == 0 ? .nothingMatched : .done
+        return summary.isIdle ? .nothingMatched : .done
     }
 }

@@ -60,15 +60,16 @@ struct StatusReport {
     }
 
     private var queue: [String] {
-        let (queue, counts, journal) = (status.object("queue"), status.object("counts"), status.object("journal"))
+        let (queue, counts, minute) = (status.object("queue"), status.object("counts"), status.object("last_minute"))
+        let journal = status.object("journal")
         let location = journal.path.map { "\(Display.path($0)), \(Self.size(journal["size"]?.double ?? 0))" }
         return [
             "queue: \(queue.count("settling")) settling, \(queue.count("pending")) pending, "
                 + "\(queue.count("running")) running, \(queue.count("failed")) failed",
-            "since the start: \(counts.count("events")) events, \(counts.count("attempts")) attempts: "
-                + "\(counts.count("succeeded")) succeeded, \(counts.count("skipped")) skipped, "
-                + "\(counts.count("failed_attempts")) failed",
-            "last minute: \(rate("events_per_second")) events/s, \(rate("jobs_per_second")) jobs/s",
+            "since the start: \(counts.count("events")) events; jobs: \(counts.count("succeeded")) succeeded, "
+                + "\(counts.count("skipped")) skipped, \(counts.count("failed")) failed; "
+                + "\(counts.count("attempts")) attempts, \(counts.count("failed_attempts")) failed",
+            "last minute: \(minute.count("events")) events, \(minute.count("jobs")) finished jobs",
             "journal: \(location ?? "in memory")",
         ]
     }
@@ -147,11 +148,6 @@ struct StatusReport {
     }
 
     // MARK: Values
-
-    private func rate(_ name: String) -> String {
-        let tenths = Int(PeerObject.bounded(((status.object("rates")[name]?.double ?? 0) * 10).rounded()))
-        return "\(tenths / 10).\(tenths % 10)"
-    }
 
     private func painted(_ word: String, _ color: String) -> String { Display.painted(word, hasColor ? color : nil) }
 

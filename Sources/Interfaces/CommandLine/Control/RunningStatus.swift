@@ -37,17 +37,13 @@ struct RunningStatus {
                 "settling": .count(engine.settling), "pending": .count(engine.queue.pending),
                 "running": .count(engine.queue.running), "failed": .count(failed.count),
             ], "counts": engine.countsObject,
-            "rates": [
-                "events_per_second": .number(Self.rounded(engine.rates.events)),
-                "jobs_per_second": .number(Self.rounded(engine.rates.jobs)),
-            ], "held": engine.heldObjects(at: .now, wall: DiskProbe.now()),
+            "last_minute": ["events": .count(engine.lastMinute.events), "jobs": .count(engine.lastMinute.jobs)],
+            "held": engine.heldObjects(at: .now, wall: DiskProbe.now()),
             "waits": engine.waitObjects,
             "slots": engine.slotsObject(at: .now, wall: DiskProbe.now()),
             "running": engine.runningObjects, "failures": .array(failed.last),
         ]
     }
-
-    private static func rounded(_ rate: Double) -> Double { (rate * 100).rounded() / 100 }
 }
 
 /// The jobs that have failed and were neither retried nor discarded.

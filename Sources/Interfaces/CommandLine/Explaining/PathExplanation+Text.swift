@@ -57,7 +57,7 @@ extension PathExplanation {
         if let reason = explanation.unknownCondition {
             details.append("'where' cannot be evaluated: \(Display.text(reason))")
         }
-        if rule.existing == .ignore { details.append("ignores existing files at the start ('existing: ignore')") }
+        if rule.existing != .process { details.append("ignores existing files at the start ('existing: ignore')") }
         details += rule.runningWords
         details += explanation.holds.map { "now: \($0.words(of: explanation.path))" }
         details += entry.waitReasons.map { $0.line(now: now) }

@@ -294,7 +294,7 @@ extension Explanation {
             "events": .strings(EventSpelling.words(of: rule.events)), "backend": isPolled ? "poll" : "inotify",
             "settle_ms": .milliseconds(rule.settle.quiet(isPolled: isPolled)),
             "writers": .string(rule.settle.writers.rawValue), "locks": .string(rule.settle.locks.rawValue),
-            "existing": .string(rule.existing.rawValue), "held_by": .strings(holds.map(\.rawValue)),
+            "existing": .string((rule.existing ?? .ignore).rawValue), "held_by": .strings(holds.map(\.rawValue)),
             "where": findings.isEmpty ? nil : .strings(findings), "where_unknown": unknownCondition.map { .string($0) },
             "poll_ms": isPolled ? .milliseconds(rule.pollInterval) : nil,
             "stable": rule.settle.stable(isPolled: isPolled).map { stable in

@@ -17,6 +17,7 @@ extension JobEntry {
                 "ended": ended.map { .string($0.description) },
                 "message": message.flatMap { $0.isEmpty ? nil : .string($0) }, "code": code.map { .string($0) },
                 "outputs": outputs.isEmpty ? nil : outputs.json, "undone": undone.map { .string($0.rawValue) },
+                "superseded_by": supersededBy.map { .string($0.description) },
             ], paths: ["path": path])
     }
 }

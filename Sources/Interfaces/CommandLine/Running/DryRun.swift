@@ -115,6 +115,7 @@ struct DryRun: Sendable {
                 "would wait: \(Display.text(job.rule)): \(job.event) \(Display.path(job.path))"
                     + (reason.map { ": \(Display.text($0))" } ?? ""), object)
         }
+        reporter.reportIdle(summary)
         if !summary.unsettled.isEmpty {
             let paths = Reporter.count(summary.unsettled.count, "path")
             reporter.emit(.notice, "still settling at the end: \(paths)")

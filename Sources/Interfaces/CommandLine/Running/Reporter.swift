@@ -46,7 +46,7 @@ struct Reporter: Sendable {
                 help: "let the action write outside of 'path:', or list what it writes in 'outputs:'; "
                     + "'alight jobs --state failed' shows these files",
                 fields: ["rule": rule])
-        case .superseded(let rule, let job, let path):
+        case .superseded(let rule, let job, let path, _):
             emit(
                 .notice, "'\(Display.path(path))' changed before its action started; waiting until it settles again",
                 fields: ["rule": rule, "job": job.description, "code": "superseded"])
@@ -89,6 +89,11 @@ struct Reporter: Sendable {
             emit(
                 .warning, "the rule is not loaded; keeping \(Self.count(jobs, "job")) until it is loaded again",
                 help: "if the rule has a new name or path, add 'formerly: \"\(Display.text(rule))\"' to it",
+                fields: ["rule": rule])
+        case .ignored(let rule, let files):
+            emit(
+                .notice, "the rule ignores \(Self.count(files, "existing file"))",
+                help: "'alight apply' runs it for them; 'existing: process' does so at a rule's first start",
                 fields: ["rule": rule])
         case .journal(let error?): emit(error)
         case .journal(nil): emit(.notice, "the journal can be written again")
@@ -199,9 +204,19 @@ struct Reporter: Sendable {
             let then = isRetained ? "left for the next start" : "not handled"
             emit(level, "\(summary.unsettled.count) \(noun) still settling, and \(then): \(paths)\(more)")
         }
+        reportIdle(summary)
         guard summary.unfinished > 0 else { return }
         let jobs = Self.count(summary.unfinished, "job")
         emit(level, isRetained ? "left for the next start: \(jobs)" : "not finished: \(jobs)")
+    }
+
+    /// Reports why a run with `--once` had nothing to do.
+    func reportIdle(_ summary: EngineSummary) {
+        guard summary.isIdle, summary.error == nil else { return }
+        guard summary.known > 0 else { return emit(.notice, "nothing to do: no file matches a rule") }
+        emit(
+            .notice, "nothing to do: \(Self.count(summary.known, "known file"))",
+            help: "'alight apply RULE PATH' runs a rule for files that it knows")
     }
 
     static func count(_ number: some BinaryInteger, _ noun: String) -> String {

@@ -45,19 +45,18 @@ struct HistoryPlots {
 
     private var throughput: Plot {
         let (events, succeeded, skipped, failed) = (sums("events"), sums("succeeded"), sums("skipped"), sums("failed"))
-        let scale = 60 / Double(Self.length)
-        func rates(_ values: [Double]) -> [Double?] { zip(values, points).map { $1.isEmpty ? nil : $0 * scale } }
-        func latest(_ values: [Double]) -> String { Wording.number(Int(values.suffix(4).dropFirst().reduce(0, +))) }
+        func bars(_ values: [Double]) -> [Double?] { zip(values, points).map { $1.isEmpty ? nil : $0 } }
+        func latest(_ values: [Double]) -> String { Wording.number(Int(values.last ?? 0)) }
         func total(_ values: [Double]) -> String { Wording.number(Int(values.reduce(0, +))) }
         let jobs = points.indices.map { succeeded[$0] + skipped[$0] + failed[$0] }
-        let most = max(jobs.max() ?? 0, events.max() ?? 0) * scale
+        let most = max(jobs.max() ?? 0, events.max() ?? 0)
         return Plot(
-            id: "throughput", title: "Throughput", unit: "per minute",
+            id: "throughput", title: "Throughput", unit: "per \(Self.length) s",
             series: [
-                .init(label: "succeeded", kind: "ok", form: .bars, values: rates(succeeded), latest: latest(succeeded)),
-                .init(label: "skipped", kind: "calm", form: .bars, values: rates(skipped), latest: latest(skipped)),
-                .init(label: "failed", kind: "bad", form: .bars, values: rates(failed), latest: latest(failed)),
-                .init(label: "events", kind: "live", form: .line, values: rates(events), latest: latest(events)),
+                .init(label: "succeeded", kind: "ok", form: .bars, values: bars(succeeded), latest: latest(succeeded)),
+                .init(label: "skipped", kind: "calm", form: .bars, values: bars(skipped), latest: latest(skipped)),
+                .init(label: "failed", kind: "bad", form: .bars, values: bars(failed), latest: latest(failed)),
+                .init(label: "events", kind: "live", form: .line, values: bars(events), latest: latest(events)),
             ],
             axis: .even(for: most, least: 6),
             summary:

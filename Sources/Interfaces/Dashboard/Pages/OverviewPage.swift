@@ -33,7 +33,7 @@ struct OverviewPage {
 
     private var tiles: [HTML] {
         let queue = status["queue"]
-        let rates = status["rates"]
+        let minute = status["last_minute"]
         func tile(_ label: String, _ value: String, state: String? = nil, _ kind: String = "") -> HTML {
             let inside: HTML = "<span class=\"value\">\(value)</span><span class=\"label\">\(label)</span>"
             let linked: HTML =
@@ -47,8 +47,8 @@ struct OverviewPage {
             tile("Pending", Wording.number(queue["pending"].count), state: "pending"),
             tile("Running", Wording.number(running), state: "running", running > 0 ? "live" : ""),
             tile("Failed jobs", Wording.number(failed), state: "failed", failed > 0 ? "bad" : ""),
-            tile("Events per minute", Wording.rate((rates["events_per_second"].double ?? 0) * 60)),
-            tile("Jobs per minute", Wording.rate((rates["jobs_per_second"].double ?? 0) * 60)),
+            tile("Events, last minute", Wording.number(minute["events"].count)),
+            tile("Finished jobs, last minute", Wording.number(minute["jobs"].count)),
         ]
     }
 

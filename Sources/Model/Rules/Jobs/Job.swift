@@ -107,8 +107,11 @@ package struct Job: Sendable, Hashable {
     package var event: FileEvent
     /// The number of attempts so far, including the running one.
     package var attempt: Int
-    /// Whether the previous attempt was interrupted and may have done part of the work.
+    /// Whether an earlier run may have done part of the work: it was stopped or has crashed, or the file was changed
+    /// meanwhile.
     package var isInterrupted: Bool
+    /// Whether an action may have worked on the file before, in this job or in one that has failed.
+    package var mayHaveRunBefore = false
     package var previous: PreviousAttempt?
     /// The finished steps of `action`; the next attempt resumes after them.
     package var steps: [FinishedStep] = []
@@ -116,6 +119,8 @@ package struct Job: Sendable, Hashable {
     package var failure: FinalFailure?
     /// The reason why a pending job does not start yet.
     package var waiting: Waiting?
+    /// Whether an attempt at it was reported in this run of the program.
+    package var isReported = false
     /// The time since which a running job has been due.
     package var due: ContinuousClock.Instant?
 

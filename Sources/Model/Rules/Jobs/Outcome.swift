@@ -35,6 +35,14 @@ package struct Outcome: Sendable, Hashable {
     /// `ready` refused it.
     package var isUnstarted = false
 
+    /// Whether the action ended before it was finished: it was stopped, at a timeout or otherwise, or has crashed.
+    package var isCut: Bool { isInterrupted || process?.signal != nil || Self.cutCodes.contains(code ?? "") }
+
+    private static let timedOutCode = "timed-out"
+    /// The code of requests to a persistent plugin whose process has ended.
+    package static let pluginDiedCode = "plugin-died"
+    private static let cutCodes = [timedOutCode, pluginDiedCode]
+
     /// The code of a refusal by `ready`.
     package static let readyCode = "ready"
 
@@ -55,7 +63,7 @@ package struct Outcome: Sendable, Hashable {
     }
 
     /// Creates the outcome of an attempt that exceeded its timeout.
-    package static func timedOut(_ message: String) -> Outcome { uncertain(.retry, message, code: "timed-out") }
+    package static func timedOut(_ message: String) -> Outcome { uncertain(.retry, message, code: timedOutCode) }
 
     /// Creates the outcome of a failure that the action did not classify.
     package static func uncertain(_ result: Result, _ message: String, code: String) -> Outcome {

@@ -61,7 +61,7 @@ struct SamplePages {
             "counts": [
                 "hints": 81_244, "events": 24_118, "attempts": 21_904, "succeeded": 21_512, "failed_attempts": 91,
             ],
-            "rates": ["events_per_second": 1.93, "jobs_per_second": 0.004],
+            "last_minute": ["events": 116, "jobs": 97],
             "running": isEmpty
                 ? [] : [["job": "01A", "rule": text, "action": text, "path": path, "since": "2026-11-22T09:41:06Z"]],
             "failures": isEmpty

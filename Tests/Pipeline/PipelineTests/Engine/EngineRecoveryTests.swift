@@ -46,7 +46,8 @@ struct EngineRecoveryTests {
             run.stop()
             #expect(run.calls.map(\.attempt) == (isRun ? [2] : []))
             // The rule does not ask for deletions.
-            #expect(run.notices == (isRun ? [] : ["r superseded \(file)"]))
+            #expect(run.notices.isEmpty)
+            #expect(run.attempts.map(\.outcome.code) == (isRun ? [nil] : ["gone"]))
         }
     }
 

@@ -123,7 +123,7 @@ final class EngineRun: Sendable {
             case .longWait(let wait): state.notices.append("\(wait.rule) waits: \(wait.waiting.cause.rawValue)")
             case .closed(let rule, let opens): state.notices.append("\(rule) opens at \(opens)")
             case .waiting(let rule, let jobs): state.waiting[rule] = jobs
-            case .superseded(let rule, _, let path): state.notices.append("\(rule) superseded \(path)")
+            case .superseded(let rule, _, let path, _): state.notices.append("\(rule) superseded \(path)")
             default: break
             }
         }
@@ -213,6 +213,16 @@ final class EngineRun: Sendable {
         reload(rules)
         return Deadline.wait { self.reloads > before }
     }
+    /// Carries out a request for jobs, and waits until it is stored.
+    func carryOut(_ command: JobCommand) -> Bool {
+        let isStored = Locked(false)
+        engine.withLock { $0 }?.carryOut(command) { isStored.change { $0 = true } }
+        return Deadline.wait { isStored.value }
+    }
+
+    /// Returns the stored state of a job.
+    func state(of job: JobID) -> JobState? { store.job(job, at: ClockPair(DiskProbe.now(), .now))?.state }
+
     func rescan() { engine.withLock { $0 }?.rescan() }
     func askToStop() { engine.withLock { $0 }?.stop() }
     func askToStopAtOnce() { engine.withLock { $0 }?.stopAtOnce() }

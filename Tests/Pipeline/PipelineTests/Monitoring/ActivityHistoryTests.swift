@@ -15,10 +15,11 @@ struct ActivityHistoryTests {
 
     @Test func `a slot is reported when it has ended, and empty slots are not`() {
         var history = ActivityHistory(start: start)
-        history.record(events: 3, queue: 2, at: start + .seconds(6))
-        history.record(.succeeded, .succeeded, at: start + .seconds(7))
-        history.record(.failed, .failed, at: start + .seconds(7))
-        history.record(.skipped, .skipped, at: start + .seconds(9))
+        for _ in 0..<3 { history.recordEvent(at: start + .seconds(6)) }
+        history.record(queue: 2, at: start + .seconds(6))
+        history.record(.succeeded, at: start + .seconds(7))
+        history.record(.failed, at: start + .seconds(7))
+        history.record(.skipped, at: start + .seconds(9))
         history.record(.seconds(2), of: .run, at: start + .seconds(9))
         #expect(points(history, after: 9).count == 1)
         let slots = points(history, after: 21)
@@ -33,20 +34,21 @@ struct ActivityHistoryTests {
 
     @Test func `the history covers half an hour`() {
         var history = ActivityHistory(start: start)
-        for number in 0..<500 { history.record(events: number, queue: 0, at: start + .seconds(5 * number)) }
+        for number in 0..<500 { history.record(queue: number, at: start + .seconds(5 * number)) }
         let slots = points(history, after: 2500)
         #expect(slots.count == 360)
-        #expect(slots.map(\.events) == Array(140..<500))
+        #expect(slots.map(\.queue) == Array(140..<500))
         #expect(points(history, after: 10_000).allSatisfy { $0.events == 0 })
     }
 
-    @Test func `rates are those of the last minute`() {
+    @Test func `the last minute has the numbers of twelve slots, without extrapolation`() {
         var history = ActivityHistory(start: start)
-        history.record(events: 60, queue: 0, at: start + .seconds(1))
-        for _ in 0..<30 { history.record(.succeeded, .succeeded, at: start + .seconds(2)) }
-        #expect(history.rates(at: start + .seconds(10)).events == 6)
-        #expect(history.rates(at: start + .seconds(59)).jobs == 30.0 / 59)
-        #expect(history.rates(at: start + .seconds(70)).events == 0)
+        for _ in 0..<60 { history.recordEvent(at: start + .seconds(1)) }
+        for _ in 0..<30 { history.record(.succeeded, at: start + .seconds(2)) }
+        for _ in 0..<7 { history.record(.pending, at: start + .seconds(2)) }
+        #expect(history.lastMinute(at: start + .seconds(3)) == (60, 30))
+        #expect(history.lastMinute(at: start + .seconds(59)) == (60, 30))
+        #expect(history.lastMinute(at: start + .seconds(70)) == (0, 0))
     }
 
     @Test func `a quantile is off by at most a tenth`() {
