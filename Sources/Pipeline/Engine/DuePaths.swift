@@ -75,7 +75,6 @@ extension RuleState {
     fileprivate func wait(of due: Reconciler.DuePath) -> (reason: String?, until: ContinuousClock.Instant?) {
         if let reason = due.reason { return (reason.text, due.until) }
         switch due.gate?.name {
-        case Cooldown.gate.name: return ("it ran a short time ago", due.until)
         case LoopGuard.gate.name: return ("the rule has run too often for it", due.until)
         case "busy": return ("an action runs for it", nil)
         default: break

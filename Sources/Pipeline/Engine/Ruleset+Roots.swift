@@ -35,12 +35,11 @@ extension Ruleset {
         for rule in rules where rule.missing == .fail || rule.missing == .create && !isDry {
             for root in rule.roots {
                 guard let error = Self.error(opening: root, in: fileSystem) else { continue }
-                guard error == ENOENT || error == ENOTDIR else {
+                guard error == ENOENT || error == ENOTDIR, !fileSystem.exists(root) else {
                     if rule.missing == .fail { throw .watching(.refused(root, errno: error)) }
                     continue
                 }
                 if rule.missing == .fail { throw .rootMissing(root, rule: rule.name, rule.location) }
-                if fileSystem.exists(root) { continue }
                 let failure = fileSystem.makeDirectory(root)
                 if failure != 0 { throw .rootRefused(root, rule: rule.name, rule.location, errno: failure) }
             }

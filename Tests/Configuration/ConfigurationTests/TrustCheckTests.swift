@@ -33,7 +33,7 @@ struct TrustCheckTests {
     }
 
     @Test func `the command of a rule that runs as another user is not checked for root`() {
-        #expect(load("    run_as: nobody\n    action: { exec: [/bin/sh, open] }\n") == "")
+        #expect(load("    run_as: nobody\n    directory: /\n    action: { exec: [/bin/sh, open] }\n") == "")
         #expect(load("    action: { exec: [/bin/sh, shut] }\n") == "")
     }
 }

@@ -17,6 +17,7 @@ struct JournalFileTests {
         _ tree: borrowing TemporaryTree, _ journal: String = "state/journal.db", as output: String = "run"
     ) -> RunningProgram {
         TestFile.makeDirectory(tree.path("in"))
+        TestFile.makeDirectory(tree.path(journal).parent)
         TestFile.write(tree.path("rules.yaml"), rules)
         return RunningProgram(
             Places.alight, ["run", "rules.yaml", "--journal", journal], in: tree.root, output: tree.path(output))
@@ -139,17 +140,20 @@ struct JournalFileTests {
 
     // MARK: Locations
 
-    @Test func `a missing directory is created, for this user alone`() {
+    @Test func `the default directory is created, for this user alone`() {
         withTempTree { tree in
-            let program = Self.start(tree, "deep/down/journal.db")
+            TestFile.makeDirectory(tree.path("in"))
+            TestFile.write(tree.path("rules.yaml"), Self.rules)
+            let program = RunningProgram.alight(
+                ["run", "rules.yaml"], in: tree.root, environment: ["XDG_STATE_HOME": "\(tree.path("deep"))"])
             Self.awaitReady(program)
             Self.stop(program)
             var status = stat()
-            for path in ["deep", "deep/down"] {
+            for path in ["deep", "deep/alight"] {
                 #expect(tree.path(path).withCString { lstat($0, &status) } == 0)
                 #expect(status.st_mode & 0o777 == 0o700)
             }
-            #expect(tree.path("deep/down/journal.db").withCString { lstat($0, &status) } == 0)
+            #expect(tree.path("deep/alight/journal.db").withCString { lstat($0, &status) } == 0)
             #expect(status.st_mode & 0o777 == 0o600)
         }
     }

@@ -33,6 +33,7 @@ struct JournalLossTests {
 
     @Test func `while another program locks the journal, watching continues, and all jobs run afterwards`() throws {
         try withTempTree { tree in
+            TestFile.makeDirectory(tree.path("state"))
             let file = try JournalFile(tree.path("state/journal.db"))
             let program = JournalFileTests.start(tree)
             JournalFileTests.awaitReady(program)
@@ -55,6 +56,7 @@ struct JournalLossTests {
 
     @Test func `a job that cannot be read is reported, and not retried`() throws {
         try withTempTree { tree in
+            TestFile.makeDirectory(tree.path("state"))
             let file = try JournalFile(tree.path("state/journal.db"))
             var broken = SampleJob(0, .pending, "/in/a")
             broken.eventJSON = "{"

@@ -22,7 +22,7 @@ struct ReloadTests {
         _ arguments: [String] = [], _ body: (borrowing TemporaryTree, RunningProgram) -> Void
     ) {
         withTempTree { tree in
-            for name in ["in", "in/deep", "other", "rules"] { TestFile.makeDirectory(tree.path(name)) }
+            for name in ["in", "in/deep", "other", "rules", "state"] { TestFile.makeDirectory(tree.path(name)) }
             TestFile.write(tree.path("rules/a.yaml"), rules(["first"]))
             let program = RunningProgram.alight(
                 ["run", "rules", "--journal", "state/journal.db"] + arguments, in: tree.root)
@@ -87,7 +87,7 @@ struct ReloadTests {
     ///   - changes: Each loads the rule that it is listed with, from the file of that name; or without a rule, none.
     private static func follow(_ location: String, _ setUp: String, _ changes: [(rule: String?, command: String)]) {
         withTempTree { tree in
-            TestFile.makeDirectory(tree.path("in"))
+            for name in ["in", "state"] { TestFile.makeDirectory(tree.path(name)) }
             for name in ["first"] + changes.compactMap(\.rule) {
                 TestFile.write(tree.path(name), rules([name]).replacing("../in", with: "\(tree.root)/in"))
             }

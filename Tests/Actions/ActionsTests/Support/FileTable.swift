@@ -23,11 +23,14 @@ struct FileCase: Sendable, CustomTestStringConvertible {
     var code: String?
     /// The output, relative to the tree.
     var output: String?
+    /// Whether its source is an output as well.
+    var changesSource = false
     /// All files after the action, in the format of `listing`.
     var after: [String]
     /// The recorded changes, in the format of `text(below:)`.
     var changes: [String]?
     var testDescription: String { name }
+    private var outputs: [String] { [output, changesSource ? source : nil].compactMap(\.self) }
 
     func play(_ handler: any Handler, sourceLocation: SourceLocation = #_sourceLocation) {
         withTempTree { tree in
@@ -36,7 +39,7 @@ struct FileCase: Sendable, CustomTestStringConvertible {
             #expect(outcome.result == result, "\(outcome.message)", sourceLocation: sourceLocation)
             #expect(outcome.code == code, "\(outcome.message)", sourceLocation: sourceLocation)
             #expect(
-                outcome.outputs == (output.map { [tree.path($0)] } ?? []), "\(outcome.outputs)",
+                outcome.outputs == outputs.map { tree.path($0) }, "\(outcome.outputs)",
                 sourceLocation: sourceLocation)
             #expect(!outcome.message.isEmpty, sourceLocation: sourceLocation)
             #expect(Set(listing(tree.root)) == Set(after), "\(outcome.message)", sourceLocation: sourceLocation)
