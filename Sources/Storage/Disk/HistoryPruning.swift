@@ -108,6 +108,13 @@ final class HistoryPruning {
         }
     }
 
+    /// Removes the files of the jobs that a commit has deleted.
+    func removeKept(of changes: TurnChanges) {
+        guard let kept else { return }
+        let jobs = changes.jobs.filter { if case .deleted = $0.value.fate { true } else { false } }
+        if !jobs.isEmpty { kept.remove(of: jobs.map(\.key.description)) }
+    }
+
     private func prune(_ database: Database, at now: Int64) throws {
         let ended = progress.ended
         progress.ended = []

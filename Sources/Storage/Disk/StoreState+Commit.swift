@@ -82,6 +82,7 @@ extension StoreState {
             tables.ledger.devices = [:]
             rules.markCommitted()
             mounts.markCommitted()
+            tables.history.removeKept(of: changes)
             tables.history.prune(database, in: tables.transaction, ended: ended, at: clocks.wall)
             checkpoint?.start(database)
         }

@@ -207,10 +207,10 @@ struct DryRunTests {
                 let program = Self.run(root, ["--dry-run"], output: output.path("run"))
                 #expect(program.waitUntilReady())
                 TestFile.write(root.appending("in/c.txt"), "one")
-                let isReported = Deadline.wait { program.lines.count == 1 }
+                let isReported = Deadline.wait { program.lines.count == 2 }
                 #expect(isReported)
                 TestFile.write(root.appending("in/c.txt"), "another")
-                let isReportedAgain = Deadline.wait { program.lines.count == 2 }
+                let isReportedAgain = Deadline.wait { program.lines.count == 4 }
                 #expect(isReportedAgain)
                 #expect(Self.children(of: program.pid).isEmpty)
                 program.signal(SIGTERM)
@@ -219,7 +219,8 @@ struct DryRunTests {
                 let call = "/usr/bin/sleep 600 c.txt"
                 #expect(
                     Self.lines(program, root) == [
-                        "would run: wait: created ~/in/c.txt: \(call)", "would run: wait: modified ~/in/c.txt: \(call)",
+                        "would run: wait: created ~/in/c.txt: \(call)", "    standard input: none",
+                        "would run: wait: modified ~/in/c.txt: \(call)", "    standard input: none",
                     ])
                 #expect(!TestFile.exists(root.appending(".state")))
             }
@@ -274,7 +275,10 @@ struct DryRunTests {
                 #expect(people.wait() == 0)
                 let lines = Self.lines(people, root)
                 #expect(lines.first?.hasPrefix("would run: all: 2 files: /usr/bin/wc -l ~/in/") == true)
-                #expect(lines.dropFirst().sorted() == ["    created ~/in/a.txt", "    created ~/in/b.txt"])
+                #expect(
+                    lines.dropFirst().sorted() == [
+                        "    created ~/in/a.txt", "    created ~/in/b.txt", "    standard input: the request",
+                    ])
                 let machines = Self.run(
                     root, ["--once", "--dry-run", "--log-format", "json"], output: output.path("machines"))
                 #expect(machines.wait() == 0)
