@@ -36,7 +36,9 @@ extension Ruleset {
             for root in rule.roots {
                 guard let error = Self.error(opening: root, in: fileSystem) else { continue }
                 guard error == ENOENT || error == ENOTDIR, !fileSystem.exists(root) else {
-                    if rule.missing == .fail { throw .watching(.refused(root, errno: error)) }
+                    if rule.missing == .fail {
+                        throw .watching(error == ENOTDIR ? .notDirectory(root) : .refused(root, errno: error))
+                    }
                     continue
                 }
                 if rule.missing == .fail { throw .rootMissing(root, rule: rule.name, rule.location) }
