@@ -31,7 +31,7 @@ package struct ActionPlan: Sendable {
         package var parameters: JSONValue?
         /// The request that the process would read, without secrets and marked as a dry run.
         package var request: JSONValue
-        /// What its standard input would be.
+        /// Its standard input.
         package var input: StandardInput
         /// The environment variables that the rule sets.
         package var environment: [(name: String, value: [UInt8])]

@@ -70,7 +70,7 @@ package struct PluginHost: Sendable {
         var wasThere = true
         /// Whether standard output is a response and not log output.
         var answers: Bool
-        /// What standard input is.
+        /// The standard input.
         var input = StandardInput.request
         /// The schema that marks the secret parameters.
         var parameters: ParameterSchema?

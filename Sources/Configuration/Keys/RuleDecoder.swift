@@ -162,7 +162,8 @@ struct RuleDecoder: RulePart {
         }
         if let other = names.claim(name, at: source.location(at: range.lowerBound)) {
             problems.error(
-                "the name \(quoted(name)) is used by the rule at \(other)", at: range, help: "give each rule its own name")
+                "the name \(quoted(name)) is used by the rule at \(other)", at: range,
+                help: "give each rule its own name")
         }
         return name
     }

@@ -35,7 +35,9 @@ final class RuleNames {
     /// Makes the names unique: where other rules have the name, a rule without one is named by its expanded path.
     static func makeUnique(_ rules: inout [DecodedRule]) {
         for indices in Dictionary(grouping: rules.indices, by: { rules[$0].rule.name }).values where indices.count > 1 {
-            for index in indices { rules[index].rule.name = rules[index].rule.identifyingPath ?? rules[index].rule.name }
+            for index in indices {
+                rules[index].rule.name = rules[index].rule.identifyingPath ?? rules[index].rule.name
+            }
         }
     }
 

@@ -37,7 +37,8 @@ struct StoredRules {
         for row in try GRDB.Row.fetchAll(database, sql: sql) {
             let id: Int64 = row["id"]
             rows[row["name"]] = Row(
-                id: id, path: row["path"], selection: row["selection"], started: row["started"], isComplete: row["is_complete"],
+                id: id, path: row["path"], selection: row["selection"], started: row["started"],
+                isComplete: row["is_complete"],
                 reselected: row["reselected"])
             lastID = max(lastID, id)
             names[id] = row["name"]

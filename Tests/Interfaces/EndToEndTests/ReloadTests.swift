@@ -83,6 +83,7 @@ struct ReloadTests {
     /// Runs `alight run LOCATION` with rules that shell commands exchange, and checks which rule is loaded.
     ///
     /// - Parameters:
+    ///   - location: The rules file or directory.
     ///   - setUp: Creates the rules named `first`.
     ///   - changes: Each loads the rule that it is listed with, from the file of that name; or without a rule, none.
     private static func follow(_ location: String, _ setUp: String, _ changes: [(rule: String?, command: String)]) {

@@ -82,7 +82,9 @@ package final class ProcessLauncher: Sendable {
         var launcher = if let idle { idle } else { try retrying(startLauncher) }
         let input: Pipe, output: Pipe, error: Pipe
         do {
-            (input, output, error) = try retrying { () throws(LaunchFailure) in try Self.pipes(hasInput: command.hasInput) }
+            (input, output, error) = try retrying { () throws(LaunchFailure) in
+                try Self.pipes(hasInput: command.hasInput)
+            }
         } catch {
             pool.give(launcher)
             throw error

@@ -53,6 +53,7 @@ package struct Action: Sendable, Hashable {
     /// An argument with a placeholder names the file, and a program that receives it need not expect anything else.
     ///
     /// - Parameter ofRule: The standard input of the rule's programs; nil if it depends on the action.
+    /// - Returns: The standard input.
     package func input(_ ofRule: StandardInput?) -> StandardInput {
         switch work {
         case _ where isQuestion: .nothing
@@ -91,7 +92,7 @@ package struct Action: Sendable, Hashable {
     }
 }
 
-/// What a program reads on its standard input: `stdin`.
+/// The standard input of a program: `stdin`.
 package enum StandardInput: String, Sendable, Hashable, CaseIterable {
     case request
     /// `/dev/null`.
