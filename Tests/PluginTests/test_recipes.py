@@ -331,13 +331,13 @@ TABLE = {
 
 INBOX = {"inbox/a.txt": b"the lighthouse", "inbox/b c.png": PNG}
 REMOVED = ["inbox/a.txt", "inbox/b c.png"]
-FILED = {"done/a.txt": Input("inbox/a.txt"), "done/b c.png": Input("inbox/b c.png")}
+FILED = {"inbox/done/a.txt": Input("inbox/a.txt"), "inbox/done/b c.png": Input("inbox/b c.png")}
 SUMS = {"inbox/a.txt.sha256": text(sha256(b"the lighthouse")), "inbox/b c.png.sha256": text("^[0-9a-f]{64}")}
 ARCHIVES = {"inbox/a.zip": ZIP, "inbox/b c.tar.gz": TAR}
 
 
 def links_to(name):
-    return lambda path: os.path.islink(path) and os.path.samefile(path, os.path.join(path.partition("/done/")[0], "inbox", name))
+    return lambda path: os.path.islink(path) and os.path.samefile(path, os.path.join(path.partition("/inbox/")[0], "inbox", name))
 
 
 def all_of(check):
@@ -347,21 +347,21 @@ def all_of(check):
 
 # The results of the rules of `alight new inbox --use NAME`.
 NEW = {
-    "archive": Recipe(INBOX, {"done/a.txt.tar.gz": contains("a.txt"), "done/b c.png.tar.gz": contains("b c.png")}),
+    "archive": Recipe(INBOX, {"inbox/done/a.txt.tar.gz": contains("a.txt"), "inbox/done/b c.png.tar.gz": contains("b c.png")}),
     "checksum": Recipe(INBOX, SUMS),
     "copy": Recipe(INBOX, FILED),
     "delete": Recipe(INBOX, removed=REMOVED),
     "digest": Recipe(INBOX, SUMS),
-    "extract": Recipe(ARCHIVES, {"done/a/hello.txt": b"hello", "done/b c/sub/hello.txt": b"hello"}),
-    "index": Recipe(INBOX, {"list.json": text(r'"path":"a.txt".*\n.*"path":"b c.png"')}),
-    "link": Recipe(INBOX, {"done/a.txt": links_to("a.txt"), "done/b c.png": links_to("b c.png")}),
+    "extract": Recipe(ARCHIVES, {"inbox/done/a/hello.txt": b"hello", "inbox/done/b c/sub/hello.txt": b"hello"}),
+    "index": Recipe(INBOX, {"inbox/list.json": text(r'"path":"a.txt".*\n.*"path":"b c.png"')}),
+    "link": Recipe(INBOX, {"inbox/done/a.txt": links_to("a.txt"), "inbox/done/b c.png": links_to("b c.png")}),
     "log": Recipe(INBOX, output=["created .*a.txt", "created .*b c.png"]),
     "move": Recipe(INBOX, FILED, removed=REMOVED),
     "notify": Recipe(INBOX, shown=["inbox/a.txt", "inbox/b c.png"]),
     "ocr": Recipe(
         {"inbox/a letter.png": testdata("ocr", "testdata", "a letter.png"),
          "inbox/b.pdf": lambda: recipe_support.scanned(testdata("ocr", "testdata", "a letter.png"))},
-        {"searchable/a letter.png.pdf": searchable("lighthouse"), "searchable/b.pdf": searchable("lighthouse")}),
+        {"inbox/searchable/a letter.png.pdf": searchable("lighthouse"), "inbox/searchable/b.pdf": searchable("lighthouse")}),
     "reindex": Recipe(
         {"inbox/a.txt": b"the lighthouse", "inbox/b c.md": b"lighthouse"},
         {".local/share/alight/reindex.db": index("lighthouse", 2)}),
@@ -377,11 +377,11 @@ NEW = {
     "sync": Recipe(INBOX, {"mirror/a.txt": Input("inbox/a.txt"), "mirror/b c.png": Input("inbox/b c.png")}),
     "tag": Recipe(INBOX, check=all_of(lambda path: os.getxattr(path, "user.xdg.tags") == b"inbox")),
     "thumbnail": Recipe(
-        {"inbox/a.jpg": JPG, "inbox/b c.png": PNG}, {"thumbnails/a.jpg": image("jpeg"), "thumbnails/b c.png": image("png")}),
+        {"inbox/a.jpg": JPG, "inbox/b c.png": PNG}, {"inbox/thumbnails/a.jpg": image("jpeg"), "inbox/thumbnails/b c.png": image("png")}),
     "touch": Recipe(INBOX, check=all_of(lambda path: os.stat(path).st_mtime > MTIME)),
     "transcode": Recipe(
         {"inbox/a.avi": source_video(".avi"), "inbox/b c.mkv": source_video(".mkv")},
-        {"converted/a.avi.mp4": video, "converted/b c.mkv.mp4": video}),
+        {"inbox/converted/a.avi.mp4": video, "inbox/converted/b c.mkv.mp4": video}),
     "trash": Recipe(INBOX, {**trashed("inbox/a.txt"), **trashed("inbox/b c.png")}, removed=REMOVED),
     "webhook": Recipe(INBOX, sent=subjects("a.txt", "b c.png")),
 }

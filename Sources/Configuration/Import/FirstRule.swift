@@ -70,8 +70,8 @@ package struct FirstRule {
             # How long a file must not change before it counts as complete.
             settle: 2s
 
-            # Existing files when the rule first runs: ignore or process.
-            existing: ignore
+            # Files that exist when the rule first runs are ignored, except with 'run --once'. To process them too:
+            # existing: process
 
         \(action)
         """ + "\n"
