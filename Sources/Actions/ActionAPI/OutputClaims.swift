@@ -10,7 +10,7 @@ package protocol OutputClaims: Sendable {
     /// - Parameters:
     ///   - output: The absolute path of the output.
     ///   - job: The job whose action writes it.
-    ///   - replaceable: The existing outputs that may be replaced, besides those that the rule has made from the same
+    ///   - replaceable: The existing outputs that may be replaced, in addition to those made by the rule from the same
     ///     path.
     /// - Returns: Nil if it is claimed; otherwise the reason why not.
     func claim(_ output: PathBytes, for job: Job, replacing replaceable: ReplaceableOutputs) -> ClaimRefusal?

@@ -53,15 +53,10 @@ extension Reconciler.Termination {
 }
 
 extension Outcome {
-    /// Creates the outcome of a job for a file to which too many actions have led, see ``OutputChains``.
-    static let endlessChain: Outcome = {
-        let message =
-            "not run: \(OutputChains.limit) actions one after the other have led to this file, as with rules that run "
-            + "for what they write themselves; when that is fixed, run it with 'alight retry'"
-        var outcome = Outcome(.failed, message, code: "loop")
-        outcome.isUnstarted = true
-        return outcome
-    }()
+    /// The outcome of a job for a file to which too many actions have led, see ``OutputChains``.
+    static let endlessChain = looping(
+        "\(OutputChains.limit) actions one after the other have led to this file, as with rules that run for what they "
+            + "write themselves")
 
     /// The outcome of a job whose file was removed before its action started.
     static let gone = Outcome(.skipped, "it was gone before the action started", code: "gone")
@@ -71,9 +66,13 @@ extension Outcome {
 
     /// Creates the outcome of a job that has exceeded the limit of the loop guard.
     static func loop(_ what: String, _ limit: Int) -> Outcome {
-        let message =
-            "not run: the rule has run for this \(what) \(limit) times within a minute, as rules do that trigger "
-            + "themselves or each other; when that is fixed, run it with 'alight retry'"
+        looping(
+            "the rule has run for this \(what) \(limit) times within a minute, as rules do that trigger themselves or "
+                + "each other")
+    }
+
+    private static func looping(_ reason: String) -> Outcome {
+        let message = "not run: \(reason); when that is fixed, run it with 'alight retry'"
         var outcome = Outcome(.failed, message, code: "loop")
         outcome.isUnstarted = true
         return outcome
