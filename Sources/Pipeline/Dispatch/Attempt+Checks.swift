@@ -31,14 +31,14 @@ extension Attempt {
         let event = part.job.event
         guard event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw, event.tail == nil else { return nil }
         switch files.inspect(at: event.path) {
-        case .absent where part.input.isFrozen && event.kind == .moved: return nil
-        case .absent where part.input.isFrozen: return .outcome(.gone)
+        case .absent where part.input.isStored && event.kind == .moved: return nil
+        case .absent where part.input.isStored: return .outcome(.gone)
         case .absent: return part.input.mayBeDone ? nil : .gone
         case .unreadable(let errno):
             return unreadable(part, "it can't be checked: \(SystemError(errno: errno))")
         case .present(let snapshot):
             let isOfContent = event.kind == .created || event.kind == .modified
-            guard isOfContent, snapshot.type == .file, !part.input.isFrozen, !part.input.mayBeDone else { return nil }
+            guard isOfContent, snapshot.type == .file, !part.input.isStored, !part.input.mayBeDone else { return nil }
             return snapshot.hasSameContent(as: event.snapshot) ? nil : .changed
         }
     }
@@ -102,7 +102,7 @@ extension Attempt {
     /// The checksum is stored with the ledger row once the job has succeeded.
     private func compareContent(_ part: inout Part, _ files: WatchedPaths) -> Termination? {
         let event = part.job.event
-        guard rule.sameContent == .ignore, !part.input.isFrozen, event.snapshot.type == .file,
+        guard rule.sameContent == .ignore, !part.input.isStored, event.snapshot.type == .file,
             event.kind == .created || event.kind == .modified
         else { return nil }
         switch ContentDigest.sha256(of: event.path, below: event.root, within: limit) {

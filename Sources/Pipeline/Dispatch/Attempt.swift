@@ -18,10 +18,10 @@ struct Attempt: Sendable {
     /// A leased job.
     struct Input: Sendable {
         var job: Job
-        /// The number of its offer, or of its frozen event.
+        /// The number of the job, which is that of its offer.
         var number: UInt64
         /// Whether its event is not compared with the ledger, and is therefore reported even if the file has changed.
-        var isFrozen = false
+        var isStored = false
         /// Whether an action of it has started before.
         var hasStartedBefore = false
         /// Whether an earlier attempt was interrupted, and may have done a part of the work.
@@ -152,7 +152,7 @@ struct Attempt: Sendable {
                 let job = parts[index].job
                 var invocation = invocation(job, now: now, timeout: timeout)
                 invocation.expectsSettled =
-                    step == 0 && job.failure == nil && !parts[index].input.isFrozen
+                    step == 0 && job.failure == nil && !parts[index].input.isStored
                     && (job.event.kind == .created || job.event.kind == .modified)
                 return invocation
             }

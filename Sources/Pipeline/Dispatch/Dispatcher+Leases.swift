@@ -18,7 +18,7 @@ extension Dispatcher {
     mutating func nextInputs(
         _ state: RuleState, _ count: Int, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Attempt.Input] {
-        var inputs = nextFrozen(state, count, &reconciler, at: time)
+        var inputs = nextStored(state, count, &reconciler, at: time)
         var bytes: UInt64 = 0
         let isBatch = state.rule.batch != nil
         while inputs.count < count, isBatch || bytes < Self.mostBriefBytes,
@@ -31,19 +31,19 @@ extension Dispatcher {
         return inputs
     }
 
-    /// Leases due frozen jobs, up to a number, unless a due path has to be leased before.
-    mutating func nextFrozen(
+    /// Leases due stored jobs, up to a number, unless a due path has to be leased before.
+    mutating func nextStored(
         _ state: RuleState, _ count: Int, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Attempt.Input] {
         var inputs: [Attempt.Input] = []
-        for number in state.frozen.due {
+        for number in state.jobs.due {
             guard inputs.count < count else { break }
-            guard let entry = state.frozen[number] else { continue }
-            if entry.after > 0, entry.after >= reconciler.views[state.index].nextDuePosition ?? .max { continue }
+            guard let entry = state.jobs[number], let after = entry.schedule?.after else { continue }
+            if after > 0, after >= reconciler.views[state.index].nextDuePosition ?? .max { continue }
             // A raw event that the kernel reported after the file had settled follows the event of the file.
             let event = entry.job.event
             if event.kind.isRaw, reconciler.views[state.index].isDue(event.path, before: event.time) { continue }
-            guard entry.paths.allSatisfy({ uses.allows($0, state.rule.sharesFile) }), opens(entry, state, at: time),
+            guard event.paths.allSatisfy({ uses.allows($0, state.rule.sharesFile) }), opens(entry, state, at: time),
                 let input = jobs.lease(entry, state, &reconciler, at: time)
             else { continue }
             inputs.append(input)
@@ -51,25 +51,23 @@ extension Dispatcher {
         return inputs
     }
 
-    /// Whether the gates let a due job of the frozen queue run; otherwise it waits.
-    private mutating func opens(_ entry: FrozenQueue.Entry, _ state: RuleState, at time: GateTime) -> Bool {
+    /// Whether the gates let a due stored job run; otherwise it waits.
+    private mutating func opens(_ entry: JobTable.Entry, _ state: RuleState, at time: GateTime) -> Bool {
         let event = entry.job.event
         let job = DueJob(
             event: event, hasStartedBefore: entry.job.hasStarted,
             isInterrupted: entry.job.isInterrupted || !entry.job.steps.isEmpty)
         if var wait = state.gates.wait(for: job, at: time) {
             engine.record(&wait, of: event, state)
-            state.frozen[entry.number]?.due = wait.until ?? time.now + .seconds(60)
-            guard wait.waiting != entry.job.waiting else { return false }
-            state.frozen[entry.number]?.job.waiting = wait.waiting
-            jobs.storeFrozen(entry.number, state)
+            state.jobs.delay(entry.number, until: wait.until ?? time.now + .seconds(60))
+            if wait.waiting != entry.job.waiting { state.jobs.update(entry.number) { $0.job.waiting = wait.waiting } }
             return false
         }
         guard entry.job.attempt == 0, !event.kind.isLifecycle,
             isOneTooMany(event.path, of: event.path, state, at: time.now)
         else { return true }
         // Skipping a piece of text, or one event of many, would break the order.
-        state.frozen[entry.number]?.due = time.now + LoopGuard.period
+        state.jobs.delay(entry.number, until: time.now + LoopGuard.period)
         return false
     }
 
@@ -78,7 +76,7 @@ extension Dispatcher {
         _ candidate: Reconciler.Candidate, _ state: RuleState, _ reconciler: inout Reconciler, at time: GateTime
     ) -> Attempt.Input? {
         let event = candidate.event
-        let retried = candidate.retried.flatMap { state.jobs[$0.number] }
+        let retried = candidate.retried.flatMap { state.jobs[$0.number]?.job }
         let job = DueJob(
             event: event, hasStartedBefore: candidate.retried != nil && retried?.previous?.isUnstarted != true,
             isInterrupted: candidate.retried.map { $0.isInterrupted || $0.steps > 0 } ?? false)
@@ -165,7 +163,7 @@ extension Dispatcher {
     /// Returns a rule of higher priority that has not finished with a file.
     private func preceding(_ priority: Int, _ path: PathBytes, _ reconciler: borrowing Reconciler) -> String? {
         for other in jobs.rules where other.rule.priority > priority {
-            if reconciler.views[other.index].isUnfinished(path) || other.frozen.contains(path) {
+            if reconciler.views[other.index].isUnfinished(path) || other.jobs.contains(path) {
                 return other.rule.name
             }
         }

@@ -10,8 +10,8 @@ extension Dispatcher {
     mutating func nextSet(
         _ state: RuleState, _ group: Grouping, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Attempt.Input] {
-        let frozen = nextFrozen(state, 1, &reconciler, at: time)
-        guard frozen.isEmpty else { return frozen }
+        let stored = nextStored(state, 1, &reconciler, at: time)
+        guard stored.isEmpty else { return stored }
         while let candidate = reconciler.views[state.index].nextCandidate(at: time.now) {
             let inputs = set(of: candidate, state, group, &reconciler, at: time)
             if !inputs.isEmpty { return inputs }
@@ -24,7 +24,7 @@ extension Dispatcher {
         at time: GateTime
     ) -> [Attempt.Input] {
         let event = candidate.event
-        let hasStarted = candidate.retried.flatMap { state.jobs[$0.number]?.hasStarted } ?? false
+        let hasStarted = candidate.retried.flatMap { state.jobs[$0.number]?.job.hasStarted } ?? false
         let members =
             event.kind == .deleted
             ? [] : sets.members(of: event, state, group, jobs, reconciler, hasStarted: hasStarted)
@@ -102,7 +102,7 @@ extension Dispatcher {
             jobs.endUnrun(input, state, .loop("set", LoopGuard.limit), &reconciler, at: now)
         }
         for input in inputs where input.hasStartedBefore {
-            state.jobs[input.number]?.attempt -= 1
+            state.jobs.update(input.number) { $0.job.attempt -= 1 }
             reconciler.views[state.index].postpone(input.number, for: LoopGuard.gate, until: now + LoopGuard.period)
         }
         return []

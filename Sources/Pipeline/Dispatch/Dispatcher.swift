@@ -58,9 +58,9 @@ struct Dispatcher: ~Copyable {
     }
 
     /// Returns the unfinished job with the id.
-    func find(_ id: JobID) -> (state: RuleState, number: UInt64, isFrozen: Bool)? {
+    func find(_ id: JobID) -> (state: RuleState, number: UInt64)? {
         guard let (rule, input) = runningInput(id) else { return jobs.rules.find(id) }
-        return jobs.rules[rule].map { ($0, input.number, input.isFrozen) }
+        return jobs.rules[rule].map { ($0, input.number) }
     }
 
     /// Returns the earliest time after the last turn at which ``fill(_:at:isGathering:)`` may have new work.
@@ -68,7 +68,7 @@ struct Dispatcher: ~Copyable {
         after last: ContinuousClock.Instant, _ reconciler: borrowing Reconciler
     ) -> ContinuousClock.Instant? {
         let times = jobs.rules.active(reconciler).flatMap { state in
-            [state.batch?.deadline, state.breaker?.nextProbe, state.frozen.nextDue]
+            [state.batch?.deadline, state.breaker?.nextProbe, state.jobs.nextDue]
         }
         return (times + [lanes.deadline]).compactMap(\.self).filter { $0 > last }.min()
     }
@@ -78,7 +78,7 @@ struct Dispatcher: ~Copyable {
         guard !pauses.all else { return running.count }
         let waiting = jobs.rules.active(reconciler).reduce(0) { sum, state in
             guard !pauses.hold(state.rule.name) else { return sum }
-            return sum + reconciler.views[state.index].readyCount + state.frozen.due.count
+            return sum + reconciler.views[state.index].readyCount + state.jobs.due.count
         }
         return waiting + runningCount
     }
@@ -129,7 +129,7 @@ struct Dispatcher: ~Copyable {
     }
 
     private func hasWork(_ state: RuleState, _ reconciler: borrowing Reconciler) -> Bool {
-        reconciler.views[state.index].hasDue || !state.frozen.due.isEmpty
+        reconciler.views[state.index].hasDue || !state.jobs.due.isEmpty
     }
 
     /// Leases jobs for one attempt of a rule.
@@ -180,7 +180,7 @@ struct Dispatcher: ~Copyable {
     /// Stops the attempts at offers whose files have changed.
     func stop(_ overtaken: [(view: Int, number: UInt64)]) {
         for (view, number) in overtaken {
-            guard let job = jobs.rules[view].jobs[number] else { continue }
+            guard let job = jobs.rules[view].jobs[number]?.job else { continue }
             running[job.id]?.stop?.raise()
         }
     }
@@ -195,7 +195,7 @@ struct Dispatcher: ~Copyable {
         for group in givenUp.take() {
             // The jobs of a removed rule are stored.
             guard let state = jobs.rules[group.rule] else { continue }
-            let inputs = group.jobs.compactMap { state.givenUpInput($0) }
+            let inputs = group.numbers.compactMap { state.givenUpInput($0) }
             guard !inputs.isEmpty else { continue }
             let rule = state.rule
             let isFree = inputs.flatMap(\.paths).allSatisfy { uses.allows($0, rule.sharesFile) }
@@ -219,16 +219,14 @@ struct Dispatcher: ~Copyable {
     mutating func record(
         _ steps: [FinishedStep], writing outputs: Set<PathBytes>, of id: JobID, _ reconciler: inout Reconciler
     ) {
-        guard let (state, number, isFrozen) = find(id) else { return }
+        guard let (state, number) = find(id) else { return }
         for output in outputs.sorted() { reconciler.views[state.index].recordOwnWrite(output, of: number) }
-        guard isFrozen else { return jobs.record(steps, number, state, &reconciler) }
-        state.frozen[number]?.job.finishedSteps = steps
-        jobs.storeFrozen(number, state)
+        jobs.record(steps, number, state, &reconciler)
     }
 
     /// Blocks a path that the running step of a job is about to write.
     func declare(_ path: PathBytes, of id: JobID, _ reconciler: inout Reconciler) {
-        guard let (state, number, isFrozen) = find(id), !isFrozen else { return }
+        guard let (state, number) = find(id) else { return }
         reconciler.views[state.index].declareOutput(number, path)
     }
 
@@ -241,7 +239,7 @@ struct Dispatcher: ~Copyable {
         uses.remove(result.parts.flatMap(\.input.paths))
         let attempt = running.removeValue(forKey: first.id)
         recordEnd(of: result, at: now)
-        guard let id = attempt?.rule, let state = jobs.rules[id], state.knows(result.parts[0].input.number) else {
+        guard let id = attempt?.rule, let state = jobs.rules[id], state.jobs[result.parts[0].input.number] != nil else {
             if let id = attempt?.rule {
                 if jobs.rules[id] != nil { returned.insert(id) }
                 jobs.recordRetired(result, id)
@@ -265,7 +263,7 @@ struct Dispatcher: ~Copyable {
             if let report = jobs.record(ended, &reconciler) { reports.append(report) }
             wake(part.input.paths, &reconciler)
         }
-        givenUp.queue(result.parts.map { ($0.input.number, $0.input.isFrozen) }, of: state)
+        givenUp.queue(result.parts.map(\.input.number), of: state)
         if reports.count > 1, isCollected {
             engine.report(.batch(reports))
         } else {

@@ -7,21 +7,19 @@ import Rules
 /// after a restart the list resumes. Until it is finished, the job blocks its path. Whatever is at the path by then,
 /// the list receives the event that has failed.
 struct GivenUpJobs {
-    typealias Entry = (number: UInt64, isFrozen: Bool)
-
     /// Jobs for which `on_failure` runs together.
     struct Group {
         let rule: RuleID
-        let jobs: [Entry]
+        let numbers: [UInt64]
     }
 
     private(set) var queue: [Group] = []
 
     /// Queues those of the jobs that were given up.
-    mutating func queue(_ jobs: [Entry], of state: RuleState) {
-        let jobs = jobs.filter { state.givenUpJob($0) != nil }
-        let groups = state.rule.isCollected ? [jobs] : jobs.map { [$0] }
-        queue += groups.filter { !$0.isEmpty }.map { Group(rule: state.id, jobs: $0) }
+    mutating func queue(_ numbers: [UInt64], of state: RuleState) {
+        let numbers = numbers.filter { state.givenUpJob($0) != nil }
+        let groups = state.rule.isCollected ? [numbers] : numbers.map { [$0] }
+        queue += groups.filter { !$0.isEmpty }.map { Group(rule: state.id, numbers: $0) }
     }
 
     mutating func queue(_ group: Group) { queue.append(group) }
@@ -33,19 +31,19 @@ struct GivenUpJobs {
 }
 
 extension RuleState {
-    fileprivate func givenUpJob(_ entry: GivenUpJobs.Entry) -> Job? {
-        let job = entry.isFrozen ? frozen[entry.number]?.job : jobs[entry.number]
-        return job?.failure == nil ? nil : job
+    fileprivate func givenUpJob(_ number: UInt64) -> JobTable.Entry? {
+        jobs[number].flatMap { $0.job.failure == nil ? nil : $0 }
     }
 
     /// Returns the input of `on_failure` for a job; nil if the job no longer waits for it.
-    func givenUpInput(_ entry: GivenUpJobs.Entry) -> Attempt.Input? {
-        guard var job = givenUpJob(entry) else { return nil }
-        job.rule = rule.name
-        _ = job.keepSteps(of: rule)
-        if entry.isFrozen { frozen[entry.number]?.job = job } else { jobs[entry.number] = job }
+    func givenUpInput(_ number: UInt64) -> Attempt.Input? {
+        guard var entry = givenUpJob(number) else { return nil }
+        entry.job.rule = rule.name
+        _ = entry.job.keepSteps(of: rule)
+        let job = entry.job
+        jobs.update(number) { $0.job = job }
         return Attempt.Input(
-            job: job, number: entry.number, isFrozen: entry.isFrozen, hasStartedBefore: true,
+            job: job, number: number, isStored: entry.isStored, hasStartedBefore: true,
             isInterrupted: job.isInterrupted, mayBeDone: true)
     }
 }

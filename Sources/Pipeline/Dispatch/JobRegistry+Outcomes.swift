@@ -30,18 +30,20 @@ extension JobRegistry {
     /// Records the steps of a running job that have succeeded.
     mutating func record(_ steps: [FinishedStep], _ number: UInt64, _ state: RuleState, _ reconciler: inout Reconciler)
     {
-        guard var job = state.jobs[number] else { return }
+        guard let entry = state.jobs[number] else { return }
+        var job = entry.job
         for step in steps.dropFirst(job.finishedSteps.count) {
             var step = step
             step.hasRemovedInput =
-                state.rule.mayRemoveInput(job) && !reconciler.views[state.index].hasSameFile(of: number)
+                !entry.isStored && state.rule.mayRemoveInput(job)
+                && !reconciler.views[state.index].hasSameFile(of: number)
             reconciler.views[state.index].finishStep(number, removedInput: step.hasRemovedInput)
             job.finishedSteps.append(step)
             job.isInterrupted = false
             let mayRemove = state.rule.mayRemoveInput(job)
             reconciler.views[state.index].update(number) { $0.mayRemoveInput = mayRemove }
         }
-        state.jobs[number] = job
+        state.jobs.update(number) { $0.job = job }
     }
 
     /// Records the end of one job of an attempt.
@@ -55,7 +57,7 @@ extension JobRegistry {
             if case .changed = ended.part.termination {
                 engine.report(.superseded(rule: state.rule.name, job: ended.job.id, path: ended.job.event.path))
             }
-            state.jobs[ended.number]?.attempt -= 1
+            state.jobs.update(ended.number) { $0.job.attempt -= 1 }
             reconciler.views[ended.state.index].withdraw(ended.number, at: ended.now)
         case .outcome(var outcome):
             if ended.wasRestarted, outcome.isInterrupted {
@@ -78,15 +80,11 @@ extension JobRegistry {
         var wait = GateWait(gate: gate, until: time, waiting: waiting)
         engine.record(&wait, of: ended.job.event, state)
         let time = wait.until ?? time
-        if ended.part.input.isFrozen {
-            state.frozen[number]?.isRunning = false
-            state.frozen[number]?.job.attempt -= 1
-            state.frozen[number]?.due = time
-            state.frozen[number]?.job.waiting = waiting
-            return storeFrozen(number, state)
+        state.jobs.update(number) { entry in
+            entry.job.attempt -= 1
+            entry.job.waiting = waiting
+            entry.putBack(until: time)
         }
-        state.jobs[number]?.attempt -= 1
-        state.jobs[number]?.waiting = waiting
         reconciler.views[ended.state.index].postpone(number, for: gate, until: time, waiting.reason)
     }
 
@@ -109,11 +107,7 @@ extension JobRegistry {
             return nil
         }
         changes.attempts.append((job.id, record))
-        if ended.part.input.isFrozen {
-            recordFrozen(ended, outcome, fate, &reconciler)
-        } else {
-            recordOffer(ended, outcome, fate, &reconciler)
-        }
+        apply(fate, outcome, of: ended, &reconciler)
         return AttemptReport(
             job, rule, attempt: job.attempt, outcome, duration: record.duration, fate.state, pause: fate.pause,
             hasStarted: ended.part.hasStarted, at: time)
@@ -125,17 +119,13 @@ extension JobRegistry {
         _ ended: EndedAttempt, _ outcome: Outcome, _ job: Job, _ reconciler: inout Reconciler
     ) {
         let (state, number) = (ended.state, ended.number)
-        guard !ended.part.input.isFrozen else {
-            state.frozen[number]?.job = job
-            return storeFrozen(number, state)
-        }
         recordEffects(ended, outcome, mayHaveRemoved: false, &reconciler)
         let mayRemove = state.rule.mayRemoveInput(job)
         reconciler.views[ended.state.index].update(number) { $0.mayRemoveInput = mayRemove }
-        guard var known = state.jobs[number] else { return }
-        known.failure = known.failure ?? job.failure
-        (known.previous, known.isInterrupted) = (job.previous, job.isInterrupted)
-        state.jobs[number] = known
+        state.jobs.update(number) { entry in
+            entry.job.failure = entry.job.failure ?? job.failure
+            (entry.job.previous, entry.job.isInterrupted) = (job.previous, job.isInterrupted)
+        }
     }
 
     /// Records the steps of an attempt, and whether it has removed the file or may have removed it.
@@ -151,15 +141,16 @@ extension JobRegistry {
                 offer.isInterrupted = true
             }
         }
-        let state = ended.state
-        guard var job = state.jobs[ended.number] else { return }
-        job.finishedSteps += ended.part.steps.dropFirst(job.finishedSteps.count)
-        job.event.snapshot.digest = digest
-        state.jobs[ended.number] = job
+        ended.state.jobs.update(ended.number) { entry in
+            // Only the end of an attempt at a stored job shows which step has removed the file.
+            let known = entry.isStored ? 0 : entry.job.finishedSteps.count
+            entry.job.finishedSteps.replaceSubrange(known..., with: ended.part.steps.dropFirst(known))
+            entry.job.event.snapshot.digest = digest
+        }
     }
 
-    private mutating func recordOffer(
-        _ ended: EndedAttempt, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
+    private mutating func apply(
+        _ fate: Fate, _ outcome: Outcome, of ended: EndedAttempt, _ reconciler: inout Reconciler
     ) {
         let (state, number, now) = (ended.state, ended.number, ended.now)
         // A built-in step that has failed may have removed the file.
@@ -168,39 +159,20 @@ extension JobRegistry {
         recordEffects(ended, outcome, mayHaveRemoved: mayHaveRemoved, &reconciler)
         switch fate {
         case .again(let pause, let counts):
-            state.jobs[number]?.putBack(outcome, counts: counts)
+            state.jobs.update(number) { entry in
+                entry.job.putBack(outcome, counts: counts)
+                entry.putBack(until: now + pause)
+            }
             let isOvertaken = ended.wasRestarted && outcome.isInterrupted
             let termination = isOvertaken ? Reconciler.Termination.overtaken : .retry(at: now + pause, counts: counts)
             reconciler.views[state.index].finish(number, termination, at: now)
         case .ended(let jobState):
-            if jobState == .failed, outcome.isCut { state.jobs[number]?.isInterrupted = true }
-            end(number, state, jobState, outcome, of: ended.batch, reconciler)
-            let termination = Reconciler.Termination(jobState, outcome)
-            if termination == .gone, !ended.part.input.hasStartedBefore, ended.job.steps.isEmpty {
-                reconciler.views[state.index].withdraw(number, isReported: true, at: now)
-            } else {
-                reconciler.views[state.index].finish(number, termination, at: now)
-            }
-        }
-    }
-
-    private mutating func recordFrozen(
-        _ ended: EndedAttempt, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
-    ) {
-        let (state, number) = (ended.state, ended.number)
-        state.frozen[number]?.job.finishedSteps = ended.part.steps
-        switch fate {
-        case .again(let pause, let counts):
-            state.frozen[number]?.job.putBack(outcome, counts: counts)
-            state.frozen[number]?.isRunning = false
-            state.frozen[number]?.due = ended.now + pause
-            storeFrozen(number, state)
-        case .ended(let jobState):
             if jobState == .succeeded, ended.job.event.origin == .manual {
                 reconciler.views[state.index].recordApplied(ended.job.event)
             }
-            if jobState == .failed, outcome.isCut { state.frozen[number]?.job.isInterrupted = true }
-            endFrozen(number, state, jobState, outcome, of: ended.batch, &reconciler, at: ended.now)
+            if jobState == .failed, outcome.isCut { state.jobs.update(number) { $0.job.isInterrupted = true } }
+            let isUntouched = !ended.part.input.hasStartedBefore && ended.job.steps.isEmpty
+            end(number, state, jobState, outcome, of: ended.batch, isUntouched: isUntouched, &reconciler, at: now)
         }
     }
 
@@ -234,7 +206,7 @@ extension JobRegistry {
                 var stored = StoredJob(part.job, state, nil, number: part.input.number)
                 stored.setBatch(result.rule.isCollected ? result.parts[0].job.id : nil)
                 end(stored, outcome)
-                if !part.input.isFrozen { setHandled(part.job.event, of: id, files) }
+                if !part.input.isStored { setHandled(part.job.event, of: id, files) }
             }
         }
     }
@@ -249,7 +221,7 @@ extension JobRegistry {
     private mutating func storeRetired(_ job: Job, _ input: Attempt.Input, isInterrupted: Bool) {
         var offer = Offer(number: input.number, event: job.event)
         offer.isInterrupted = isInterrupted
-        store(StoredJob(job, .pending, input.isFrozen ? nil : offer, number: input.number))
+        store(StoredJob(job, .pending, input.isStored ? nil : offer, number: input.number))
     }
 
     private mutating func setHandled(_ event: FileEvent, of id: RuleID, _ files: WatchedPaths) {

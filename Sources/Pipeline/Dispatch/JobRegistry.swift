@@ -41,7 +41,7 @@ struct JobRegistry: ~Copyable {
         let rule = state.rule
         var hasLostInput = false
         var job: Job
-        if let known = state.jobs[offer.number] {
+        if let known = state.jobs[offer.number]?.job {
             job = known
             // Finished steps of an earlier event do not count for another one.
             if offer.steps == 0 { job.steps = [] }
@@ -64,7 +64,7 @@ struct JobRegistry: ~Copyable {
             offer.steps = job.steps.count
             offer.mayRemoveInput = rule.mayRemoveInput(job)
         }
-        state.jobs[offer.number] = job
+        state.jobs.insert(JobTable.Entry(job: job, number: offer.number))
         let hasStarted = offer.mayHaveStarted && job.previous?.isUnstarted != true || offer.steps > 0
         return Attempt.Input(
             job: job, number: offer.number, hasStartedBefore: hasStarted,
@@ -73,11 +73,11 @@ struct JobRegistry: ~Copyable {
             isCertain: !offer.isUncertain, hasLostInput: hasLostInput)
     }
 
-    /// Leases a due job of the frozen queue.
+    /// Leases a due stored job.
     ///
     /// - Returns: Nil if it ends without running.
     mutating func lease(
-        _ entry: FrozenQueue.Entry, _ state: RuleState, _ reconciler: inout Reconciler, at time: GateTime
+        _ entry: JobTable.Entry, _ state: RuleState, _ reconciler: inout Reconciler, at time: GateTime
     ) -> Attempt.Input? {
         var job = entry.job
         job.mayHaveRunBefore = job.isInterrupted
@@ -90,20 +90,20 @@ struct JobRegistry: ~Copyable {
         }
         let hasLostInput = !job.keepSteps(of: state.rule)
         let input = Attempt.Input(
-            job: job, number: entry.number, isFrozen: true, hasStartedBefore: entry.job.hasStarted,
+            job: job, number: entry.number, isStored: true, hasStartedBefore: entry.job.hasStarted,
             hasLostInput: hasLostInput)
-        state.frozen[entry.number]?.job = job
-        state.frozen[entry.number]?.isRunning = true
+        state.jobs.update(entry.number) { entry in
+            entry.job = job
+            entry.schedule?.isRunning = true
+        }
         reconciler.views[state.index].startFrozen(entry.job.event)
-        storeFrozen(entry.number, state)
         guard let outcome = job.interruptedTooOften(state.rule.retry) else { return input }
-        endFrozen(entry.number, state, .failed, outcome, &reconciler, at: time.now)
-        reportUnrun(job, state, outcome, .failed)
+        endUnrun(input, state, outcome, &reconciler, at: time.now)
         return nil
     }
 
-    /// Appends a job whose event is not compared with the ledger.
-    mutating func freeze(
+    /// Stores a job whose event is not compared with the ledger.
+    mutating func store(
         _ event: FileEvent, _ state: RuleState, id: JobID? = nil, isInterrupted: Bool = false, after: UInt64 = 0,
         at now: ContinuousClock.Instant
     ) {
@@ -112,9 +112,8 @@ struct JobRegistry: ~Copyable {
         var job = Job(id: id ?? JobID(now: event.time), rule: rule.name, event: event)
         if !rule.needsWriter { job.event.writer = .notAsked }
         job.isInterrupted = isInterrupted
-        rules.append(FrozenQueue.Entry(job: job, number: number, due: now, after: after), state)
         newJobs.insert(job.id)
-        storeFrozen(number, state)
+        rules.insert(job, number, JobTable.Schedule(due: now, after: after), state)
     }
 
     // MARK: Rows
@@ -122,13 +121,6 @@ struct JobRegistry: ~Copyable {
     /// Stores an unfinished job.
     mutating func store(_ job: StoredJob, hasNewEvent: Bool = false) {
         changes.jobs[job.job.id] = JobChange(.unfinished(job), isNew: hasNewEvent || newJobs.contains(job.job.id))
-    }
-
-    mutating func storeFrozen(_ number: UInt64, _ state: RuleState) {
-        guard let entry = state.frozen[number] else { return }
-        let (state, due): (JobState, ContinuousClock.Instant?) =
-            entry.isRunning ? (.running, nil) : (.pending, entry.due)
-        store(StoredJob(entry.job, state, nil, number: number, due: due))
     }
 
     /// Stores the end of a job.
@@ -141,28 +133,34 @@ struct JobRegistry: ~Copyable {
         }
     }
 
-    /// Stores the end of a job with an offer; `batch` is the first job of its last attempt.
+    /// Ends a job: stores its end, and sets the ledger to what its action has received.
+    ///
+    /// - Parameters:
+    ///   - number: The number of the job.
+    ///   - state: Its rule.
+    ///   - jobState: Its final state.
+    ///   - outcome: The outcome of its last attempt.
+    ///   - batch: The first job of that attempt.
+    ///   - isUntouched: Whether none of its actions has started in an earlier attempt.
+    ///   - reconciler: The reconciler, which has received all hints that were queued when the result arrived.
+    ///   - now: The current time.
     mutating func end(
         _ number: UInt64, _ state: RuleState, _ jobState: JobState, _ outcome: Outcome, of batch: JobID? = nil,
-        _ reconciler: borrowing Reconciler
+        isUntouched: Bool = false, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
     ) {
-        guard let job = state.jobs.removeValue(forKey: number) else { return }
-        var stored = StoredJob(job, jobState, reconciler.views[state.index].offer(number), number: number)
+        guard let entry = state.jobs.remove(number) else { return }
+        let index = state.index
+        var stored = StoredJob(entry.job, jobState, reconciler.views[index].offer(number), number: number)
         stored.setBatch(batch)
         end(stored, outcome)
-    }
-
-    /// Stores the end of a job with a frozen event; `batch` is the first job of its last attempt.
-    mutating func endFrozen(
-        _ number: UInt64, _ state: RuleState, _ jobState: JobState, _ outcome: Outcome, of batch: JobID? = nil,
-        _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
-    ) {
-        guard let entry = state.frozen[number] else { return }
-        reconciler.views[state.index].endFrozen(entry.job.event, Reconciler.Termination(jobState, outcome), at: now)
-        state.frozen.remove(number)
-        var stored = StoredJob(entry.job, jobState, nil, number: number)
-        stored.setBatch(batch)
-        end(stored, outcome)
+        let termination = Reconciler.Termination(jobState, outcome)
+        if entry.isStored {
+            reconciler.views[index].endFrozen(entry.job.event, termination, at: now)
+        } else if termination == .gone, isUntouched {
+            reconciler.views[index].withdraw(number, isReported: true, at: now)
+        } else {
+            reconciler.views[index].finish(number, termination, at: now)
+        }
     }
 
     /// Ends a leased job without running it.
@@ -170,8 +168,7 @@ struct JobRegistry: ~Copyable {
         _ input: Attempt.Input, _ state: RuleState, _ outcome: Outcome, _ reconciler: inout Reconciler,
         at now: ContinuousClock.Instant
     ) {
-        end(input.number, state, .failed, outcome, reconciler)
-        reconciler.views[state.index].finish(input.number, .gaveUp, at: now)
+        end(input.number, state, .failed, outcome, &reconciler, at: now)
         reportUnrun(input.job, state, outcome, .failed)
     }
 
@@ -209,15 +206,19 @@ struct JobRegistry: ~Copyable {
             }
         }
         reconciler.shared.reports = []
-        for view in reconciler.shared.active {
-            let state = rules[view]
-            for (number, offer) in reconciler.views[view].changedOffers {
-                guard let job = state.jobs[number] else { continue }
+        for state in rules.active(reconciler) {
+            for entry in state.jobs.takeChanged() {
+                guard let schedule = entry.schedule else { continue }
+                let (state, due): (JobState, _) = schedule.isRunning ? (.running, nil) : (.pending, schedule.due)
+                store(StoredJob(entry.job, state, nil, number: entry.number, due: due))
+            }
+            for (number, offer) in reconciler.views[state.index].changedOffers {
+                guard let job = state.jobs[number]?.job else { continue }
                 if let offer {
                     store(job, offer, number)
                 } else {
                     // Its lease was undone.
-                    state.jobs[number] = nil
+                    state.jobs.remove(number)
                     if !withdraw(job.id) { changes.jobs[job.id] = JobChange(.deleted, isNew: false) }
                 }
             }
@@ -258,7 +259,7 @@ struct JobRegistry: ~Copyable {
 
     /// Ends a job in favor of a newer event; a job without attempts leaves no row.
     private mutating func recordSuperseded(_ state: RuleState, _ offer: Offer) {
-        guard let job = state.jobs.removeValue(forKey: offer.number) else { return }
+        guard let job = state.jobs.remove(offer.number)?.job else { return }
         if withdraw(job.id) {
             return engine.report(.superseded(rule: state.rule.name, job: job.id, path: offer.path))
         }
@@ -271,7 +272,7 @@ struct JobRegistry: ~Copyable {
 
     /// Ends a failed job that a user has retried although its event is no longer the last one of its path.
     mutating func endOutdated(_ stored: StoredJob, _ state: RuleState) {
-        state.jobs[stored.number] = nil
+        state.jobs.remove(stored.number)
         engine.report(.attempt(end(outdated: stored.job, stored.number, state, mayBeGone: true)))
     }
 
@@ -302,10 +303,10 @@ struct JobRegistry: ~Copyable {
     func count(_ reconciler: borrowing Reconciler) -> (jobs: JobCounts, pending: [String: Int]) {
         var (jobs, byRule) = (counts, [String: Int]())
         for state in rules.active(reconciler) {
-            let (retrying, waiting) = (reconciler.views[state.index].retryingCount, state.frozen.waitingCount)
-            let pending = reconciler.views[state.index].dueCount + retrying + waiting
+            let waiting = reconciler.views[state.index].retryingCount + state.jobs.waitingCount
+            let pending = reconciler.views[state.index].dueCount + waiting
             jobs.pending += pending
-            jobs.running += state.jobs.count - retrying + state.frozen.entries.count - waiting
+            jobs.running += state.jobs.count - waiting
             if pending > 0 { byRule[state.rule.name] = pending }
         }
         return (jobs, byRule)
@@ -322,7 +323,7 @@ struct JobRegistry: ~Copyable {
     /// Returns the interrupted actions of restored offers.
     func interrupted(_ offers: [Offer], _ state: RuleState) -> [UInt64: (action: Action, job: Job)] {
         offers.reduce(into: [:]) { all, offer in
-            guard offer.mayHaveRemovedInput, let job = state.jobs[offer.number],
+            guard offer.mayHaveRemovedInput, let job = state.jobs[offer.number]?.job,
                 let action = state.rule.nextAction(of: job)
             else { return }
             all[offer.number] = (action, job)

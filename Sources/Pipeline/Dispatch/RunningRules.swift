@@ -7,8 +7,8 @@ struct RunningRules: RandomAccessCollection {
     private(set) var ruleset: Ruleset
     private var states: [RuleState]
     private var byID: [RuleID: RuleState]
-    /// The rules that may have jobs in their frozen queues.
-    private var frozenRules: Set<Int> = []
+    /// The rules that may have stored jobs.
+    private var storing: Set<Int> = []
 
     init(_ ruleset: Ruleset, _ states: [RuleState]) {
         self.ruleset = ruleset
@@ -44,31 +44,30 @@ struct RunningRules: RandomAccessCollection {
         }
         byID = Self.index(states)
         self.ruleset = ruleset
-        frozenRules = Set(states.indices)
+        storing = Set(states.indices)
         return names
     }
 
     /// Returns the rules that may have jobs or due paths; the others cost nothing.
     func active(_ reconciler: borrowing Reconciler) -> [RuleState] {
-        reconciler.shared.active.union(frozenRules).map { states[$0] }
+        reconciler.shared.active.union(storing).map { states[$0] }
     }
 
     /// Removes the rules without jobs from those that ``active(_:)`` returns.
-    mutating func forgetIdle() { frozenRules = frozenRules.filter { !states[$0].frozen.entries.isEmpty } }
+    mutating func forgetIdle() { storing = storing.filter { states[$0].jobs.storedCount > 0 } }
 
-    /// Appends a job whose event is not compared with the ledger.
-    mutating func append(_ entry: FrozenQueue.Entry, _ state: RuleState) {
-        state.frozen.append(entry)
-        frozenRules.insert(state.index)
+    /// Adds a stored job; its row is written with the next commit, unless it was restored from there.
+    mutating func insert(
+        _ job: Job, _ number: UInt64, _ schedule: JobTable.Schedule, _ state: RuleState, isRestored: Bool = false
+    ) {
+        state.jobs.insert(JobTable.Entry(job: job, number: number, schedule: schedule), isRestored: isRestored)
+        storing.insert(state.index)
     }
 
     /// Returns the unfinished job with the id.
-    func find(_ id: JobID) -> (state: RuleState, number: UInt64, isFrozen: Bool)? {
+    func find(_ id: JobID) -> (state: RuleState, number: UInt64)? {
         for state in states {
-            if let number = state.jobs.first(where: { $0.value.id == id })?.key { return (state, number, false) }
-            if let number = state.frozen.entries.first(where: { $0.value.job.id == id })?.key {
-                return (state, number, true)
-            }
+            if let entry = state.jobs.entries.first(where: { $0.job.id == id }) { return (state, entry.number) }
         }
         return nil
     }

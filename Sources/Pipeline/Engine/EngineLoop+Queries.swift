@@ -35,7 +35,7 @@ extension EngineLoop {
 
     /// Returns the files with unfinished jobs.
     func open(_ requests: [JobRequest]) -> Set<PathBytes> {
-        let unfinished = Set(dispatcher.jobs.rules.flatMap(\.frozen.entries.values).map(\.job.id))
+        let unfinished = Set(dispatcher.jobs.rules.flatMap(\.jobs.entries).map(\.job.id))
         return Set(requests.filter { unfinished.contains($0.id) }.map(\.path))
     }
 }
@@ -63,7 +63,7 @@ extension EngineLoop {
 
     /// Whether a path has an unfinished job of the rule, or is due.
     package func isDue(_ path: PathBytes, for rule: String) -> Bool {
-        dispatcher.jobs.rules[rule].map { reconciler.views[$0.index].isDue(path) || $0.frozen.contains(path) } ?? false
+        dispatcher.jobs.rules[rule].map { reconciler.views[$0.index].isDue(path) || $0.jobs.contains(path) } ?? false
     }
 }
 

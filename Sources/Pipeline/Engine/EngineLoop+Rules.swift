@@ -34,29 +34,30 @@ extension EngineLoop {
     private mutating func restoreJobs(_ state: RuleState) {
         let clocks = ClockPair(engine.host.clock.time(), now)
         var offers: [Offer] = []
-        var frozen: [FrozenQueue.Entry] = []
+        var events: [FileEvent] = []
+        var numbers: [UInt64] = []
         for stored in engine.store.unfinishedJobs(of: state.id, at: clocks)
-        where !state.knows(stored.number) {
+        where state.jobs[stored.number] == nil {
             // Its attempt started before the rule was removed.
             if let (_, input) = dispatcher.runningInput(stored.job.id) {
                 dispatcher.uses.close(input.paths)
                 continue
             }
             let job = restored(stored)
+            numbers.append(stored.number)
             if let offer = restoredOffer(stored) {
-                state.jobs[offer.number] = job
+                state.jobs.insert(JobTable.Entry(job: job, number: offer.number))
                 offers.append(offer)
             } else {
-                frozen.append(
-                    FrozenQueue.Entry(
-                        job: job, number: stored.number, due: stored.due ?? now, isRunning: job.failure != nil))
+                let schedule = JobTable.Schedule(due: stored.due ?? now, isRunning: job.failure != nil)
+                dispatcher.jobs.rules.insert(job, stored.number, schedule, state, isRestored: true)
+                events.append(job.event)
             }
         }
-        for entry in frozen { dispatcher.jobs.rules.append(entry, state) }
-        reconciler.views[state.index].restoreFrozen(frozen.map(\.job.event))
+        reconciler.views[state.index].restoreFrozen(events)
         conditions.interrupted = dispatcher.jobs.interrupted(offers, state)
         reconciler.views[state.index].restore(offers, at: now)
-        dispatcher.givenUp.queue(offers.map { ($0.number, false) } + frozen.map { ($0.number, true) }, of: state)
+        dispatcher.givenUp.queue(numbers, of: state)
     }
 
     /// Returns the job as the next attempt receives it; an attempt that was running was interrupted.

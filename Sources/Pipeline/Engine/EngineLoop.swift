@@ -168,10 +168,10 @@ package struct EngineLoop: ~Copyable {
             change(to: next)
         }
         reconciler.receive(batch.excluding(run.ignored), at: now)
-        let queues = dispatcher.jobs.rules.filter { $0.frozen.waitingCount > 0 }
+        let queues = dispatcher.jobs.rules.filter { $0.jobs.waitingCount > 0 }
         for hint in batch.hints {
             reconciler.wake(ReadyGate.gate(hint.path))
-            for state in queues { state.frozen.wake(hint.path, at: now) }
+            for state in queues { state.jobs.wake(hint.path, at: now) }
         }
         for report in batch.reports { take(report) }
     }
@@ -240,7 +240,7 @@ package struct EngineLoop: ~Copyable {
             let state = dispatcher.jobs.rules[view]
             // The end of a listing follows the paths that it found.
             let after = event.kind == .scanEnded ? reconciler.views[view].lastDuePosition : 0
-            dispatcher.jobs.freeze(event, state, isInterrupted: isUncertain, after: after, at: now)
+            dispatcher.jobs.store(event, state, isInterrupted: isUncertain, after: after, at: now)
             state.batch?.record(event.path, at: now)
         }
     }
@@ -264,7 +264,7 @@ package struct EngineLoop: ~Copyable {
 
     private mutating func dispatch() {
         for state in dispatcher.jobs.rules.active(reconciler) {
-            state.frozen.advance(to: now)
+            state.jobs.advance(to: now)
             dispatcher.closeBatch(state, reconciler)
         }
         guard run.phase != .ending, run.storeError == nil, dispatcher.hasWork(reconciler) else { return }
@@ -356,8 +356,8 @@ package struct EngineLoop: ~Copyable {
 
     /// Whether everything of a rule is handled, except jobs that wait for their window or for other files.
     private func isHandled(_ state: RuleState) -> Bool {
-        state.frozen.entries.values.allSatisfy { $0.job.waiting.map { !$0.cause.passesSoon } ?? false }
-            && state.jobs.isEmpty && reconciler.views[state.index].dueCount == reconciler.views[state.index].heldCount
+        state.jobs.entries.allSatisfy { $0.isStored && $0.job.waiting.map { !$0.cause.passesSoon } ?? false }
+            && reconciler.views[state.index].dueCount == reconciler.views[state.index].heldCount
     }
 
     private mutating func recordTurn(hints: Int) {
@@ -376,7 +376,7 @@ package struct EngineLoop: ~Copyable {
     private func longWaits() -> [LongWait] {
         var waits: [LongWait] = []
         for state in dispatcher.jobs.rules where !state.waits.all.isEmpty {
-            state.waits.keep { reconciler.views[state.index].isUnfinished($0) || state.frozen.contains($0) }
+            state.waits.keep { reconciler.views[state.index].isUnfinished($0) || state.jobs.contains($0) }
             waits += state.waits.all.values
         }
         return waits

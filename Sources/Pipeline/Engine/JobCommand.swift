@@ -48,12 +48,9 @@ struct JobCommandRunner {
 
     /// Makes the next attempt of a job due; a failed job starts again as if it were new.
     private func retry(_ id: JobID, _ dispatcher: inout Dispatcher, _ reconciler: inout Reconciler) {
-        if let (state, number, isFrozen) = dispatcher.find(id) {
-            if isFrozen {
-                state.frozen[number]?.due = now
-            } else {
-                reconciler.views[state.index].hasten(number, at: now)
-            }
+        if let (state, number) = dispatcher.find(id) {
+            state.jobs.delay(number, until: now)
+            reconciler.views[state.index].hasten(number, at: now)
         } else if let stored = stored(id, dispatcher.jobs), stored.state == .failed {
             restart(stored, &dispatcher.jobs, &reconciler)
         }
@@ -71,14 +68,13 @@ struct JobCommandRunner {
         }
         job.rule = state.rule.name
         guard var offer = stored.offer else {
-            jobs.rules.append(FrozenQueue.Entry(job: job, number: stored.number, due: now), state)
-            reconciler.views[state.index].restoreFrozen([job.event])
-            return jobs.storeFrozen(stored.number, state)
+            jobs.rules.insert(job, stored.number, JobTable.Schedule(due: now), state)
+            return reconciler.views[state.index].restoreFrozen([job.event])
         }
         offer.isUncertain = true
         // What `on_failure` has removed is not at the path for the action.
         if isGivenUp { offer.hasRemovedInput = job.steps.contains(where: \.hasRemovedInput) }
-        state.jobs[offer.number] = job
+        state.jobs.insert(JobTable.Entry(job: job, number: offer.number))
         reconciler.views[state.index].retry(offer, at: now)
         guard reconciler.views[state.index].offer(offer.number) == nil else { return }
         // A newer event of its paths was leased since: they are compared instead.
@@ -88,20 +84,12 @@ struct JobCommandRunner {
     /// Ends a job that is not running as skipped, and deletes a failed one.
     private func discard(_ id: JobID, _ dispatcher: inout Dispatcher, _ reconciler: inout Reconciler) {
         let outcome = Outcome(.skipped, "discarded", code: "discarded")
-        guard let (state, number, isFrozen) = dispatcher.find(id) else {
-            return discardStored(id, outcome, &dispatcher.jobs)
-        }
-        if isFrozen {
-            guard let entry = state.frozen[number], !entry.isRunning else { return }
-            dispatcher.jobs.endFrozen(number, state, .skipped, outcome, &reconciler, at: now)
-            dispatcher.jobs.reportUnrun(entry.job, state, outcome)
-        } else if let offer = reconciler.views[state.index].offer(number), !offer.isRunning,
-            let job = state.jobs[number]
-        {
-            dispatcher.jobs.end(number, state, .skipped, outcome, reconciler)
-            dispatcher.jobs.reportUnrun(job, state, outcome)
-            reconciler.views[state.index].finish(number, .succeeded, at: now)
-        }
+        guard let (state, number) = dispatcher.find(id) else { return discardStored(id, outcome, &dispatcher.jobs) }
+        guard let entry = state.jobs[number],
+            !(entry.schedule?.isRunning ?? reconciler.views[state.index].offer(number)?.isRunning ?? true)
+        else { return }
+        dispatcher.jobs.end(number, state, .skipped, outcome, &reconciler, at: now)
+        dispatcher.jobs.reportUnrun(entry.job, state, outcome)
     }
 
     /// Discards a failed job, or a job of a rule that does not run; its offered state is recorded as handled.
@@ -130,7 +118,7 @@ struct JobCommandRunner {
         let event = FileEvent(
             kind: .created, path: request.path, root: root, snapshot: snapshot, origin: .manual,
             time: engine.host.clock.time())
-        jobs.freeze(event, state, id: request.id, at: now)
+        jobs.store(event, state, id: request.id, at: now)
     }
 
     // MARK: Undo

@@ -12,10 +12,8 @@ final class RuleState {
     var index = 0
     private(set) var rule: Rule
     var gates = Gates()
-    /// The jobs whose events are not compared with the ledger.
-    var frozen = FrozenQueue()
-    /// The jobs of unfinished offers, by number.
-    var jobs: [UInt64: Job] = [:]
+    /// Its unfinished jobs.
+    var jobs = JobTable()
     /// Collects the events of a batch.
     var batch: BatchWindow?
     var breaker: CircuitBreaker?
@@ -37,9 +35,6 @@ final class RuleState {
         gates.change(to: rule)
         batch = rule.batch.map(BatchWindow.init)
     }
-
-    /// Whether it has the unfinished job with the number.
-    func knows(_ number: UInt64) -> Bool { jobs[number] != nil || frozen[number] != nil }
 
     /// Sets another version of the rule; a batch and waiting jobs are unaffected, unless their times have changed.
     func change(to rule: Rule, at time: Timestamp) {
