@@ -89,26 +89,28 @@ struct ObservationLoop: ~Copyable {
 
     /// Delivers settled events and watcher events; returns the watcher's reports from that time.
     private mutating func takeSettled(at now: ContinuousClock.Instant) -> [WatchReport] {
-        var events = takeFrozen()
+        var events = takeReported()
         reconciler.settle(at: now)
         // The end of a listing follows the events that it found.
-        var later = takeFrozen()
+        var later = takeReported()
         var reports: [WatchReport] = []
         if reconciler.views[0].hasDue {
             source.drain()
             let batch = core.queue.take()
             reconciler.receive(batch, at: now)
             events += reconciler.views[0].takeDue(at: now)
-            later += takeFrozen()
+            later += takeReported()
             reports = batch.reports
         }
         commit(events + later)
         return reports
     }
 
-    private mutating func takeFrozen() -> [FileEvent] {
-        defer { reconciler.shared.frozen = [] }
-        return reconciler.shared.frozen.map(\.event)
+    /// Returns the events that are not differences.
+    private func takeReported() -> [FileEvent] {
+        reconciler.shared.takeEffects().compactMap { effect in
+            if case .stored(_, let event, _) = effect { event } else { nil }
+        }
     }
 
     private mutating func commit(_ events: [FileEvent]) {
@@ -121,7 +123,8 @@ struct ObservationLoop: ~Copyable {
         store.set(reconciler.shared.ledger.changes)
         reconciler.markCommitted()
         reconciler.closeDirectories()
-        reconciler.shared.reports = []
+        // Comparisons after the events may have had effects, none of which concerns an observer.
+        _ = reconciler.shared.takeEffects()
         for event in events {
             switch event.kind {
             case .scanStarted: unfinishedScans.insert(event.path)

@@ -177,12 +177,10 @@ struct Dispatcher: ~Copyable {
         prepared.add(inputs, rule, stop)
     }
 
-    /// Stops the attempts at offers whose files have changed.
-    func stop(_ overtaken: [(view: Int, number: UInt64)]) {
-        for (view, number) in overtaken {
-            guard let job = jobs.rules[view].jobs[number]?.job else { continue }
-            running[job.id]?.stop?.raise()
-        }
+    /// Stops the attempt at an offer whose file has changed.
+    func stop(_ view: Int, _ number: UInt64) {
+        guard let job = jobs.rules[view].jobs[number]?.job else { return }
+        running[job.id]?.stop?.raise()
     }
 
     // MARK: on_failure

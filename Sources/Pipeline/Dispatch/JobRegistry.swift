@@ -193,19 +193,10 @@ struct JobRegistry: ~Copyable {
         rules.forgetIdle()
     }
 
-    // MARK: Reports of the reconciler
+    // MARK: Effects of the reconciler
 
-    /// Receives the reports of the reconciler on offers and paths, and stores changed offers.
-    mutating func collect(_ reconciler: inout Reconciler) {
-        for report in reconciler.shared.reports {
-            switch report {
-            case .gone(let view, let path, let wasHandled):
-                recordGone(rules[view], path, wasHandled ? .modified : .created)
-            case .busy(let view, let path): reportBusy(rules[view], path)
-            case .superseded(let view, let offer): recordSuperseded(rules[view], offer)
-            }
-        }
-        reconciler.shared.reports = []
+    /// Collects the rows of changed jobs for the commit.
+    mutating func collect(_ reconciler: borrowing Reconciler) {
         for state in rules.active(reconciler) {
             for entry in state.jobs.takeChanged() {
                 guard let schedule = entry.schedule else { continue }
@@ -235,8 +226,8 @@ struct JobRegistry: ~Copyable {
     }
 
     /// Records that a path was removed before an action received it.
-    private mutating func recordGone(_ state: RuleState, _ path: PathBytes, _ kind: EventKind) {
-        let job = unleased(kind, path, state)
+    mutating func recordGone(_ state: RuleState, _ path: PathBytes, wasHandled: Bool) {
+        let job = unleased(wasHandled ? .modified : .created, path, state)
         number += 1
         newJobs.insert(job.id)
         end(StoredJob(job, .skipped, nil, number: number), .gone)
@@ -244,7 +235,7 @@ struct JobRegistry: ~Copyable {
     }
 
     /// Reports that a change that settled while its action ran was dropped.
-    private func reportBusy(_ state: RuleState, _ path: PathBytes) {
+    func reportBusy(_ state: RuleState, _ path: PathBytes) {
         let outcome = Outcome(.skipped, "its action was running for an earlier state of the file", code: "busy")
         reportUnrun(unleased(.modified, path, state), state, outcome)
     }
@@ -258,7 +249,7 @@ struct JobRegistry: ~Copyable {
     }
 
     /// Ends a job in favor of a newer event; a job without attempts leaves no row.
-    private mutating func recordSuperseded(_ state: RuleState, _ offer: Offer) {
+    mutating func recordSuperseded(_ state: RuleState, _ offer: Offer) {
         guard let job = state.jobs.remove(offer.number)?.job else { return }
         if withdraw(job.id) {
             return engine.report(.superseded(rule: state.rule.name, job: job.id, path: offer.path))

@@ -200,10 +200,7 @@ package struct EngineLoop: ~Copyable {
             drain()
             reconciler.freezeDue()
         }
-        freeze()
-        recordAccepted()
-        dispatcher.stop(reconciler.shared.overtaken)
-        reconciler.shared.overtaken = []
+        applyEffects()
         if run.isReady, !run.hasStarted {
             for index in run.reselected { forgetUnmatched(index) }
             dispatcher.jobs.changes.hasStarted = true
@@ -219,35 +216,37 @@ package struct EngineLoop: ~Copyable {
         receive(&batch)
     }
 
-    /// Reports events for which paths have become due, and counts them for batches and sets.
-    private mutating func recordAccepted() {
-        let accepted = reconciler.shared.accepted
-        reconciler.shared.accepted = []
-        reportEvents(accepted)
-        for (view, event) in accepted {
-            let state = dispatcher.jobs.rules[view]
-            state.batch?.record(event.path, at: now)
-            if state.rule.group != nil { reconciler.wake(state.rule.groupGate(of: event.path)) }
+    /// Does what the transitions of the reconciler require, in their order.
+    ///
+    /// - Returns: Whether jobs were stored.
+    @discardableResult
+    private mutating func applyEffects() -> Bool {
+        var (settled, hasStored) = ([FileEvent](), false)
+        for effect in reconciler.shared.takeEffects() {
+            switch effect {
+            case .due(let view, let event):
+                settled.append(event)
+                let state = dispatcher.jobs.rules[view]
+                state.batch?.record(event.path, at: now)
+                if state.rule.group != nil { reconciler.wake(state.rule.groupGate(of: event.path)) }
+            case .stored(let view, let event, let isUncertain):
+                hasStored = true
+                settled.append(event)
+                let state = dispatcher.jobs.rules[view]
+                // The end of a listing follows the paths that it found.
+                let after = event.kind == .scanEnded ? reconciler.views[view].lastDuePosition : 0
+                dispatcher.jobs.store(event, state, isInterrupted: isUncertain, after: after, at: now)
+                state.batch?.record(event.path, at: now)
+            case .gone(let view, let path, let wasHandled):
+                dispatcher.jobs.recordGone(dispatcher.jobs.rules[view], path, wasHandled: wasHandled)
+            case .superseded(let view, let offer):
+                dispatcher.jobs.recordSuperseded(dispatcher.jobs.rules[view], offer)
+            case .overtaken(let view, let number): dispatcher.stop(view, number)
+            case .busy(let view, let path): dispatcher.jobs.reportBusy(dispatcher.jobs.rules[view], path)
+            }
         }
-    }
-
-    /// Turns events that are not compared with the ledger into jobs.
-    private mutating func freeze() {
-        let frozen = reconciler.shared.frozen
-        reconciler.shared.frozen = []
-        reportEvents(frozen.map { ($0.view, $0.event) })
-        for (view, event, isUncertain) in frozen {
-            let state = dispatcher.jobs.rules[view]
-            // The end of a listing follows the paths that it found.
-            let after = event.kind == .scanEnded ? reconciler.views[view].lastDuePosition : 0
-            dispatcher.jobs.store(event, state, isInterrupted: isUncertain, after: after, at: now)
-            state.batch?.record(event.path, at: now)
-        }
-    }
-
-    private func reportEvents(_ events: [(view: Int, event: FileEvent)]) {
-        guard !events.isEmpty else { return }
-        engine.monitor.recordSettled(events.map(\.event), at: now)
+        if !settled.isEmpty { engine.monitor.recordSettled(settled, at: now) }
+        return hasStored
     }
 
     /// Deletes the ledger rows of paths that the rule no longer matches.
@@ -274,8 +273,7 @@ package struct EngineLoop: ~Copyable {
         let isGathering = run.phase == .running && !isLast
         dispatcher.fill(&reconciler, at: now, isGathering: isGathering)
         // A move that has not settled is frozen only here; its row and its job belong to one commit.
-        guard !reconciler.shared.frozen.isEmpty else { return }
-        freeze()
+        guard applyEffects() else { return }
         dispatcher.fill(&reconciler, at: now, isGathering: isGathering)
     }
 
@@ -288,8 +286,9 @@ package struct EngineLoop: ~Copyable {
         let isPausing = run.storeRetry.map { $0 > now } ?? false
         // The attempts prepare their actions during the commit.
         if !isPausing { dispatcher.prepared.submit(running: dispatcher.lanes.count) }
-        // Collected before the rules can change, since reports refer to them by index.
-        dispatcher.jobs.collect(&reconciler)
+        // Before the rules can change, since effects refer to them by index.
+        applyEffects()
+        dispatcher.jobs.collect(reconciler)
         guard !isPausing else { return }
         let changes = dispatcher.jobs.changes(of: reconciler)
         if let error = engine.store.commit(changes, at: ClockPair(engine.host.clock.time(), now)) {
@@ -300,7 +299,6 @@ package struct EngineLoop: ~Copyable {
             return
         }
         reconciler.markCommitted()
-        reconciler.shared.dueChanges = [:]
         dispatcher.jobs.markCommitted()
         restoreReturned()
         run.storeRetry = nil

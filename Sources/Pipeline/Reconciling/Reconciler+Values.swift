@@ -21,12 +21,26 @@ extension Reconciler {
         case stillWritten(PathBytes, for: Duration)
     }
 
-    /// A change of the reconciler's state that its owner reports.
-    package enum Report: Sendable {
+    /// What a transition requires of the owner of the reconciler, see ``SharedState/takeEffects()``.
+    ///
+    /// Views are identified by their indexes, so effects are taken before the views change.
+    package enum Effect: Sendable {
+        /// A path has become due, as of now for this event.
+        case due(view: Int, FileEvent)
+        /// An event that no later one replaces: its row is committed together with the ledger, and the rows of a view
+        /// run first in, first out.
+        ///
+        /// The owner calls ``ViewReconciler/endFrozen(_:_:at:)`` when the row of a difference is finished.
+        case stored(view: Int, FileEvent, isUncertain: Bool)
         /// A due path is gone before an action received it.
         case gone(view: Int, PathBytes, wasHandled: Bool)
         /// An unfinished offer was dropped in favor of a newer event of its paths.
         case superseded(view: Int, Offer)
+        /// The file of a running offer of a view with ``WhileBusy/restart`` has changed and settled.
+        ///
+        /// The owner stops the action, and ends the offer with ``Reconciler/Termination/overtaken``. Repeated while the
+        /// file changes.
+        case overtaken(view: Int, number: UInt64)
         /// A path has changed while its action ran, and the view drops such changes.
         case busy(view: Int, PathBytes)
     }

@@ -130,6 +130,7 @@ package struct Reconciler: ~Copyable {
 
     package mutating func markCommitted() {
         shared.ledger.markCommitted()
+        shared.dueChanges = [:]
         for view in shared.active { views[view].offers.markCommitted() }
         for view in shared.active where views[view].isIdle {
             views[view].names.removeAll()

@@ -1,4 +1,4 @@
-package import FileEvents
+import FileEvents
 package import System
 package import Watching
 
@@ -24,20 +24,10 @@ package final class SharedState {
     var doubted: [PathBytes] = []
     /// The number of the next request to hint paths again.
     private(set) var request: UInt32 = 1
-    /// Due paths to store, or to delete from the store.
-    package var dueChanges: [RuleID: [PathBytes: DueChange]] = [:]
-    package var reports: [Reconciler.Report] = []
-    /// The events for which paths have become due, as of that time.
-    package var accepted: [(view: Int, event: FileEvent)] = []
-    /// The events that no later one replaces, in the order in which they happened.
-    ///
-    /// Their owner commits each as a row together with the ledger, and runs the rows of a view first in, first out.
-    /// It calls ``ViewReconciler/endFrozen(_:_:at:)`` when the row of an event that the ledger contains is finished.
-    package var frozen: [(view: Int, event: FileEvent, isUncertain: Bool)] = []
-    /// The running offers of views with ``WhileBusy/restart`` whose file has changed and settled.
-    ///
-    /// Their owner stops them, and ends them with ``Reconciler/Termination/overtaken``.
-    package var overtaken: [(view: Int, number: UInt64)] = []
+    /// The changes of stored due paths since the last commit.
+    package internal(set) var dueChanges: [RuleID: [PathBytes: DueChange]] = [:]
+    /// What the owner has to do because of the transitions since it last took the effects, in their order.
+    private var effects: [Reconciler.Effect] = []
 
     init(
         roots: [PathBytes], policies: [SettlePolicy], _ store: any LedgerStore, _ host: Host,
@@ -57,6 +47,14 @@ package final class SharedState {
             doubted = []
         }
         return DoubtedPaths(doubted, request: request)
+    }
+
+    func add(_ effect: Reconciler.Effect) { effects.append(effect) }
+
+    /// Returns the effects of the transitions since the last call, in their order, once.
+    package func takeEffects() -> [Reconciler.Effect] {
+        defer { effects = [] }
+        return effects
     }
 
     func applies(_ rule: CoreRule) -> Bool { rule != omitted }

@@ -304,7 +304,7 @@ extension ViewReconciler {
         due.announce(path, nil)
         set(path, LedgerRow(event.snapshot))
         frozen.add(event.paths)
-        shared.frozen.append((index, event, false))
+        shared.add(.stored(view: index, event, isUncertain: false))
     }
 
     /// Returns how much of the file was read under another path, which it may have left and returned to.

@@ -249,7 +249,7 @@ extension ViewReconciler {
         if shared.applies(.keepUncertain) { for path in offer.paths { set(path, row(path)) } }
         offers.remove(offer)
         for path in offer.paths where path != settled { compare(path) }
-        shared.reports.append(.superseded(view: index, offer))
+        shared.add(.superseded(view: index, offer))
     }
 
     // MARK: Frozen events
@@ -284,7 +284,7 @@ extension ViewReconciler {
         return event.snapshot.type == .file && (event.kind == .created || event.kind == .modified)
     }
 
-    /// Sets the ledger to the state that an event shows, and adds the event to ``SharedState/frozen``.
+    /// Sets the ledger to the state that an event shows, and stores the event.
     private mutating func freeze(_ event: FileEvent) {
         var event = event
         if let tail = view.tail, !addText(&event, tail) { return }
@@ -292,7 +292,7 @@ extension ViewReconciler {
         setHandled(event)
         if !event.isWithoutText {
             frozen.add(event.paths)
-            shared.frozen.append((index, event, isUncertain))
+            shared.add(.stored(view: index, event, isUncertain: isUncertain))
         }
         for path in event.paths { compare(path) }
         markNames(of: event)
@@ -349,7 +349,7 @@ extension ViewReconciler {
             origin: origin, time: shared.host.clock.time())
         addOthers(&event)
         event.writer = shared.callbacks.writer(index, event)
-        shared.frozen.append((index, event, false))
+        shared.add(.stored(view: index, event, isUncertain: false))
     }
 
     /// Freezes the events that a path was opened, read or closed, if the view reports them.
@@ -379,9 +379,10 @@ extension ViewReconciler {
 
     /// Reports the running offer of a path that has settled in another state than was offered.
     mutating func overtake(_ path: PathBytes) {
-        guard view.whileBusy == .restart, let offer = offers.offer(at: path), offer.isRunning, !offer.hasRemovedInput,
-            !shared.overtaken.contains(where: { $0 == (index, offer.number) })
-        else { return }
+        guard view.whileBusy == .restart, let offer = offers.offer(at: path), offer.isRunning, !offer.hasRemovedInput
+        else {
+            return
+        }
         let mask = view.mask
         let isWanted: Bool
         if let now = present(path), path == offer.path, let offered = offer.offered {
@@ -397,7 +398,7 @@ extension ViewReconciler {
         } else {
             isWanted = mask.contains(.created)
         }
-        if isWanted { shared.overtaken.append((index, offer.number)) }
+        if isWanted { shared.add(.overtaken(view: index, number: offer.number)) }
     }
 
     /// Records the changes that have settled at the paths of an offer while it ran as handled.
@@ -409,7 +410,7 @@ extension ViewReconciler {
             }
             markHandled(path, as: .some(event.kind == .deleted ? nil : event.snapshot))
             removeDue(path)
-            shared.reports.append(.busy(view: index, path))
+            shared.add(.busy(view: index, path))
         }
     }
 }

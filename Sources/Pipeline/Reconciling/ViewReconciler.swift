@@ -242,7 +242,7 @@ package struct ViewReconciler {
         let judgement = judge(path, as: settled.map { .present($0) } ?? .absent)
         switch judgement {
         case .event(let event):
-            shared.accepted.append((index, event))
+            shared.add(.due(view: index, event))
             if event.writer != .notAsked {
                 due.setWriter(path, event.writer)
                 storeDue(path, true)
@@ -325,7 +325,7 @@ package struct ViewReconciler {
     mutating func resolve(_ path: PathBytes, wasHandled: Bool) {
         let entry = removeDue(path)
         if shared.applies(.skipped), let file = entry?.announced, present(path) == nil, !isKnownElsewhere(file, path) {
-            shared.reports.append(.gone(view: index, path, wasHandled: wasHandled))
+            shared.add(.gone(view: index, path, wasHandled: wasHandled))
         }
         due.wake(.path(path))
     }

@@ -61,8 +61,8 @@ final class LedgerActionRunner {
             program.record(
                 failure: "\(rules[view].name): the view is active without work, or has work and is not active")
         }
-        program.reconciler?.shared.dueChanges = [:]
-        for report in program.reconciler?.shared.reports ?? [] {
+        let effects = program.reconciler?.shared.takeEffects() ?? []
+        for report in effects {
             if case .gone(let view, let path, _) = report {
                 program.history.append("\(program.prefix(view))skipped \(world.name(of: path))")
             }
@@ -74,10 +74,8 @@ final class LedgerActionRunner {
                     program.reconciler?.shared.ledger.row(of: views[view].id, at: path).handled
             }
         }
-        program.reconciler?.shared.reports = []
-        program.reconciler?.shared.accepted = []
-        recordFrozen()
-        stopOvertaken()
+        recordFrozen(effects)
+        stopOvertaken(effects)
         if let doubt = program.reconciler?.shared.takeDoubted() { program.watcher?.hintAgain(doubt) }
     }
 
@@ -313,8 +311,8 @@ final class LedgerActionRunner {
     private static let firstRow: UInt64 = 1_000_000
 
     /// Stores the events that the reconciler has frozen, with the commit of the ledger.
-    func recordFrozen() {
-        for (view, event, isUncertain) in program.reconciler?.shared.frozen ?? [] {
+    func recordFrozen(_ effects: [Reconciler.Effect]) {
+        for case .stored(let view, let event, let isUncertain) in effects {
             rows += 1
             program.trace?("  freeze \(rows) \(event.kind) \(world.name(of: event.path))")
             var row = Offer(number: Self.firstRow + rows, event: event)
@@ -328,7 +326,6 @@ final class LedgerActionRunner {
             }
             program.mirrors[view].frozen.append(row)
         }
-        program.reconciler?.shared.frozen = []
     }
 
     /// Starts actions, in order, for the rows of a view whose paths are free.
@@ -382,15 +379,14 @@ final class LedgerActionRunner {
     }
 
     /// Stops the actions whose files have changed.
-    func stopOvertaken() {
-        guard let overtaken = program.reconciler?.shared.overtaken, !overtaken.isEmpty else { return }
-        program.reconciler?.shared.overtaken = []
-        for (view, number) in overtaken {
+    func stopOvertaken(_ effects: [Reconciler.Effect]) {
+        var stopped: Set<UInt64> = []
+        for case .overtaken(let view, let number) in effects where stopped.insert(number).inserted {
             program.trace?("  stop \(number)")
             activities.removeAll { $0.view == view && $0.offer == number && !$0.isFrozen }
             program.mirrors[view].outputs[number] = nil
             program.reconciler?.views[view].finish(number, .overtaken, at: now)
         }
-        commit()
+        if !stopped.isEmpty { commit() }
     }
 }
