@@ -136,7 +136,7 @@ extension Explanation {
             return
         }
         let (answer, findings) = Self.conditions(rule, path, location, inspection)
-        if case .fails(let reason) = answer {
+        if case .fails(let reason) = answer, Self.opening(rule, path, location, inspection) == nil {
             verdict = .unmatched(.condition(reason))
             return
         }
@@ -182,6 +182,16 @@ extension Explanation {
         let isThere = input.snapshot != nil
         let answer = condition.answer(&input) { isThere ? inspection.content() : .unknown("the file does not exist") }
         return (answer, answer == .holds ? condition.inspection(input) : [])
+    }
+
+    /// Returns the time at which the rule's conditions will match because the file is old enough; nil if they will not.
+    private static func opening(
+        _ rule: Rule, _ path: PathBytes, _ location: Location, _ inspection: Inspection
+    ) -> Timestamp? {
+        guard case .present(let snapshot) = inspection.path else { return nil }
+        let event = FileEvent(
+            kind: .created, path: path, root: location.root, snapshot: snapshot, origin: .scan, time: inspection.now)
+        return rule.opening(of: event)
     }
 
     /// Returns the reason why a root of these rules is polled; nil if the kernel reports changes.

@@ -21,10 +21,10 @@ extension Attempt {
     }
 
     /// Makes a job wait until the kernel lets a file be read; a change of its mode or owner ends the wait.
-    private func unreadable(_ part: Part, _ message: String) -> Termination {
+    private func unreadable(_ part: Part, _ waiting: Waiting) -> Termination {
         let age = host.clock.time().since(part.job.event.time)
         let pause = rule.retry.pause(whileNotReady: rule.settle.quiet(isPolled: false), age: age)
-        return .waiting(Waiting(.unreadable, message), pause: pause)
+        return .waiting(waiting, pause: pause)
     }
 
     private func checkFile(_ part: Part, _ files: WatchedPaths) -> Termination? {
@@ -35,7 +35,7 @@ extension Attempt {
         case .absent where part.input.isStored: return .outcome(.gone)
         case .absent: return part.input.mayBeDone ? nil : .gone
         case .unreadable(let errno):
-            return unreadable(part, "it can't be checked: \(SystemError(errno: errno))")
+            return unreadable(part, Waiting(.unreadable, "it can't be checked: \(SystemError(errno: errno))"))
         case .present(let snapshot):
             let isOfContent = event.kind == .created || event.kind == .modified
             guard isOfContent, snapshot.type == .file, !part.input.isStored, !part.input.mayBeDone else { return nil }
@@ -53,7 +53,7 @@ extension Attempt {
         switch rule.admits(job.event, reading: { ConditionInput.Content(of: $0) }) {
         case .holds, .needsContent: return nil
         case .fails(let reason): return .outcome(Outcome(.skipped, reason, code: "where"))
-        case .unreadable(let reason): return unreadable(part, "'where' cannot be evaluated: \(reason)")
+        case .unreadable(let reason): return unreadable(part, .unreadable("where", reason))
         case .unknown(let reason):
             return part.input.hasStartedBefore ? nil : .outcome(Outcome(.skipped, reason, code: "where"))
         }
@@ -68,7 +68,7 @@ extension Attempt {
         else { return nil }
         let now = host.clock.time()
         let pause = rule.retry.pause(whileNotReady: rule.settle.quiet(isPolled: false), age: now.since(event.time))
-        let waiting = ready.waiting(event.path, snapshot, now: now, stat: { files.inspect(at: $0) })
+        let waiting = ready.waiting(event.path, snapshot, now: now, .system, stat: { files.inspect(at: $0) })
         if let (waiting, known) = waiting { return .waiting(waiting, pause: known ?? pause) }
         guard let question = rule.question else { return nil }
         files.forget()
@@ -121,7 +121,7 @@ extension Attempt {
             return .outcome(outcome)
         case .notRegular, .unreadable(ENOENT): return .changed
         case .unreadable(let errno):
-            return unreadable(part, "'same_content' cannot be evaluated: \(SystemError(errno: errno))")
+            return unreadable(part, .unreadable("same_content", SystemError(errno: errno).description))
         }
     }
 }

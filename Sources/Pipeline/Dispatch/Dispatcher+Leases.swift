@@ -31,9 +31,10 @@ extension Dispatcher {
         return inputs
     }
 
-    /// Leases due stored jobs, up to a number, unless a due path has to be leased before.
+    /// Leases due stored jobs, up to a number, unless a due path has to be leased before; only those that users have
+    /// requested if the others are held.
     mutating func nextStored(
-        _ state: RuleState, _ count: Int, _ reconciler: inout Reconciler, at time: GateTime
+        _ state: RuleState, _ count: Int, isManual: Bool = false, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Attempt.Input] {
         var inputs: [Attempt.Input] = []
         for number in state.jobs.due {
@@ -42,6 +43,7 @@ extension Dispatcher {
             if after > 0, after >= reconciler.views[state.index].nextDuePosition ?? .max { continue }
             // A raw event that the kernel reported after the file had settled follows the event of the file.
             let event = entry.job.event
+            if isManual, event.origin != .manual { continue }
             if event.kind.isRaw, reconciler.views[state.index].isDue(event.path, before: event.time) { continue }
             guard event.paths.allSatisfy({ uses.allows($0, state.rule.sharesFile) }), opens(entry, state, at: time),
                 let input = jobs.lease(entry, state, &reconciler, at: time)
@@ -149,7 +151,7 @@ extension Dispatcher {
     ) -> Bool {
         let rule = state.rule
         if let busy = candidate.event.paths.first(where: { !uses.allows($0, rule.sharesFile) }) {
-            reconciler.views[candidate.view].hold(candidate, for: Self.busy(busy))
+            hold(candidate, GateWait(gate: Self.busy(busy), waiting: .busy), state, &reconciler)
             return false
         }
         let path = candidate.event.path
@@ -170,14 +172,10 @@ extension Dispatcher {
         return nil
     }
 
-    /// Makes a candidate wait; a long wait and a closed window are reported once.
+    /// Makes a candidate wait; a long wait is reported once.
     func hold(_ candidate: Reconciler.Candidate, _ wait: GateWait, _ state: RuleState, _ reconciler: inout Reconciler) {
         var wait = wait
         engine.record(&wait, of: candidate.event, state)
-        reconciler.views[candidate.view].hold(candidate, for: wait.gate, until: wait.until, wait.waiting?.reason)
-        guard wait.waiting?.cause == .window, let opens = state.gates.window?.opens, state.reportedOpening != opens
-        else { return }
-        state.reportedOpening = opens
-        engine.report(.closed(rule: state.rule.name, opens: opens.local(engine.options.clock)))
+        reconciler.views[candidate.view].hold(candidate, for: wait.gate, until: wait.until, wait.reason)
     }
 }

@@ -67,8 +67,9 @@ extension Dispatcher {
             guard !hasStarted else {
                 // Files that failed together are retried together: this one has not settled yet.
                 if case .retrying(let due) = offer?.state, due <= time.now {
-                    reconciler.views[first.view].hold(
-                        first, for: Self.busy(member.path), until: time.now + .milliseconds(50))
+                    let until = time.now + .milliseconds(50)
+                    hold(
+                        first, GateWait(gate: Self.busy(member.path), until: until, waiting: .busy), state, &reconciler)
                     return nil
                 }
                 continue

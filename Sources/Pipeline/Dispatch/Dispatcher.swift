@@ -68,7 +68,7 @@ struct Dispatcher: ~Copyable {
         after last: ContinuousClock.Instant, _ reconciler: borrowing Reconciler
     ) -> ContinuousClock.Instant? {
         let times = jobs.rules.active(reconciler).flatMap { state in
-            [state.batch?.deadline, state.breaker?.nextProbe, state.jobs.nextDue]
+            state.ruleGates.deadlines + [state.jobs.nextDue]
         }
         return (times + [lanes.deadline]).compactMap(\.self).filter { $0 > last }.min()
     }
@@ -77,7 +77,7 @@ struct Dispatcher: ~Copyable {
     func dueJobs(_ reconciler: borrowing Reconciler) -> Int {
         guard !pauses.all else { return running.count }
         let waiting = jobs.rules.active(reconciler).reduce(0) { sum, state in
-            guard !pauses.hold(state.rule.name) else { return sum }
+            guard !pauses.hold(state.rule.name), state.ruleGates.window?.opens == nil else { return sum }
             return sum + reconciler.views[state.index].readyCount + state.jobs.due.count
         }
         return waiting + runningCount
@@ -94,13 +94,15 @@ struct Dispatcher: ~Copyable {
     ///   - now: The current time.
     ///   - isGathering: Whether the jobs of a batch wait for further ones.
     mutating func fill(_ reconciler: inout Reconciler, at now: ContinuousClock.Instant, isGathering: Bool) {
-        let time = GateTime(
-            now: now, time: engine.host.clock.time(), clock: engine.options.clock, files: reconciler.openedFiles)
+        let time = gateTime(reconciler, at: now)
         sets.forgetListings()
         lanes.startFilling()
         startGivenUp(at: now)
         var names: [String: RuleState] = [:]
-        for state in jobs.rules.active(reconciler) where hasWork(state, reconciler) { names[state.rule.name] = state }
+        for state in jobs.rules.active(reconciler) where hasWork(state, reconciler) {
+            checkWindow(of: state, at: time)
+            names[state.rule.name] = state
+        }
         for name in lanes.fairTurn(Set(names.keys)) {
             if let state = names[name], start(state, &reconciler, at: time, isGathering) { break }
         }
@@ -123,6 +125,11 @@ struct Dispatcher: ~Copyable {
         } while lanes.endFilling()
     }
 
+    /// Returns the clocks and the files by which gates decide.
+    func gateTime(_ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) -> GateTime {
+        GateTime(now: now, time: engine.host.clock.time(), clock: engine.options.clock, files: reconciler.openedFiles)
+    }
+
     /// Whether any job could be leased.
     func hasWork(_ reconciler: borrowing Reconciler) -> Bool {
         !givenUp.queue.isEmpty || jobs.rules.active(reconciler).contains { hasWork($0, reconciler) }
@@ -141,15 +148,19 @@ struct Dispatcher: ~Copyable {
         let rule = state.rule
         let count = lanes.count(of: rule.name)
         guard !pauses.hold(rule.name), !returned.contains(state.id), count < rule.concurrency,
-            hasWork(state, reconciler), state.breaker?.canStart(running: count, at: time.now) ?? true
+            hasWork(state, reconciler), state.ruleGates.breaker?.canStart(running: count, at: time.now) ?? true
         else { return false }
-        if isGathering, state.batch?.mayLease(at: time.now) == false { return false }
+        let isClosed = state.ruleGates.window?.opens != nil
+        if isClosed, !state.jobs.due.contains(where: { state.jobs[$0]?.job.event.origin == .manual }) { return false }
+        if isGathering, state.ruleGates.batch?.mayLease(at: time.now) == false { return false }
         guard lanes.capacity(for: rule, at: time.now) > 0 else {
             if count == 0 { lanes.wait(rule.name, at: time.now) }
             return false
         }
         let inputs: [Attempt.Input]
-        if let group = rule.group {
+        if isClosed {
+            inputs = nextStored(state, state.nextSize, isManual: true, &reconciler, at: time)
+        } else if let group = rule.group {
             inputs = nextSet(state, group, &reconciler, at: time)
         } else {
             inputs = nextInputs(state, state.nextSize, &reconciler, at: time)
@@ -160,9 +171,17 @@ struct Dispatcher: ~Copyable {
         return true
     }
 
+    /// Checks whether the window of a rule with jobs is open; a closed one is reported once.
+    private func checkWindow(of state: RuleState, at time: GateTime) {
+        state.ruleGates.checkWindow(at: time)
+        guard let opens = state.ruleGates.window?.opens, state.reportedOpening != opens else { return }
+        state.reportedOpening = opens
+        engine.report(.closed(rule: state.rule.name, opens: opens.local(engine.options.clock)))
+    }
+
     /// Closes the batch of a rule if nothing of it is left to lease, so that the next event starts another one.
     func closeBatch(_ state: RuleState, _ reconciler: borrowing Reconciler) {
-        if !hasWork(state, reconciler) { state.batch?.close() }
+        if !hasWork(state, reconciler) { state.ruleGates.batch?.close() }
     }
 
     private mutating func prepare(_ inputs: [Attempt.Input], _ state: RuleState, at now: ContinuousClock.Instant) {
@@ -170,7 +189,7 @@ struct Dispatcher: ~Copyable {
         let jobs = inputs.map(\.job)
         lanes.start(jobs, at: now)
         uses.add(jobs.flatMap(\.event.paths), isShared: rule.sharesFile)
-        if jobs[0].failure == nil { state.breaker?.start(jobs[0].event.path) }
+        if jobs[0].failure == nil { state.ruleGates.breaker?.start(jobs[0].event.path) }
         let isRestarted = rule.whileBusy == .restart && jobs[0].failure == nil
         let stop = isRestarted ? StopSignal(under: engine.stopSignal) : engine.stopSignal
         running[jobs[0].id] = (state.id, inputs, isRestarted ? stop : nil)
@@ -301,10 +320,10 @@ struct Dispatcher: ~Copyable {
         let groups = result.rule.isCollected ? [result.parts[...]] : result.parts.indices.map { result.parts[$0...$0] }
         for parts in groups {
             let (sign, message) = CircuitBreaker.sign(of: parts)
-            guard sign != .nothing || state.breaker != nil, let first = parts.first else { continue }
-            var breaker = state.breaker ?? CircuitBreaker()
+            guard sign != .nothing || state.ruleGates.breaker != nil, let first = parts.first else { continue }
+            var breaker = state.ruleGates.breaker ?? CircuitBreaker()
             let change = breaker.record(sign, of: first.job.event.path, random: engine.host.random(), at: now)
-            state.breaker = sign == .works ? nil : breaker
+            state.ruleGates.breaker = sign == .works ? nil : breaker
             let name = state.rule.name
             switch change {
             case .opened(let failures, let cannotStart):

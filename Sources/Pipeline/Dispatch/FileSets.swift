@@ -91,8 +91,7 @@ struct FileSets {
         let age = jobs.host.clock.time().since(event.time)
         let missing = group.missing(in: members.map(\.path))
         guard missing.isEmpty else {
-            let kinds = missing.map { "'\($0)'" }.joined(separator: ", ")
-            let waiting = Waiting(.group, "its set is missing \(kinds)")
+            let waiting = Waiting.set(missing: missing)
             let timeout = jobs.engine.options.timeout
             guard age >= timeout else { return (waiting, timeout - age) }
             if state.reportedSets.insert(group.name(of: event.path)).inserted {

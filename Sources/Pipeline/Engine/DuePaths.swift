@@ -20,6 +20,14 @@ package struct DuePath: Sendable, Hashable {
     package var until: Timestamp?
 }
 
+/// The due paths of an engine, and the waits that hold all jobs of its rules.
+package struct DuePaths: Sendable {
+    /// The paths, the latest first.
+    package var paths: [DuePath] = []
+    /// The waits by the names of the rules.
+    package var holds: [String: RuleGates.Hold] = [:]
+}
+
 /// A request for due paths, which the engine's thread answers.
 struct DuePathRequest: Sendable {
     var rule: String?
@@ -28,19 +36,19 @@ struct DuePathRequest: Sendable {
 }
 
 extension Engine {
-    /// Returns due paths, the latest first; nil if the engine's thread does not answer in time.
+    /// Returns due paths, and what holds rules; nil if the engine's thread does not answer in time.
     ///
     /// - Parameters:
     ///   - rule: The name of the rule; nil for all.
     ///   - limit: The maximum number of paths.
     ///   - timeout: The maximum time to wait.
     ///   - isWanted: Whether a path is included.
-    /// - Returns: The paths.
+    /// - Returns: The paths, and the waits of rules.
     package func duePaths(
         of rule: String? = nil, limit: Int, within timeout: Duration,
         where isWanted: @escaping @Sendable (PathBytes) -> Bool = { _ in true }
-    ) -> [DuePath]? {
-        guard let request = try? Request<[DuePath]>() else { return nil }
+    ) -> DuePaths? {
+        guard let request = try? Request<DuePaths>() else { return nil }
         dueRequests.withLock { $0.append((DuePathRequest(rule: rule, limit: limit, isWanted: isWanted), request)) }
         mailbox.wake()
         return request.wait(until: .now + timeout)
@@ -48,41 +56,29 @@ extension Engine {
 }
 
 extension DuePathRequest {
-    func paths(
+    func answer(
         _ dispatcher: borrowing Dispatcher, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
-    ) -> [DuePath] {
-        let time = dispatcher.engine.host.clock.time()
-        var paths: [DuePath] = []
+    ) -> DuePaths {
+        let time = dispatcher.gateTime(reconciler, at: now)
+        var answer = DuePaths()
         for state in dispatcher.jobs.rules {
             let name = state.rule.name
             guard rule ?? name == name else { continue }
-            let isPaused = dispatcher.pauses.hold(name)
+            let hold = state.ruleGates.hold(isPaused: dispatcher.pauses.hold(name), at: time)
+            answer.holds[name] = hold
             for due in reconciler.views[state.index].duePaths(limit: limit, where: isWanted) {
-                let (reason, until) = isPaused ? ("the rule is paused", nil) : state.wait(of: due)
-                paths.append(
-                    DuePath(
-                        rule: name, path: due.path, event: due.kind, since: due.time, reason: reason,
-                        until: until.map { time.advanced(by: $0 - now) }))
+                var path = DuePath(rule: name, path: due.path, event: due.kind, since: due.time)
+                if let hold {
+                    (path.reason, path.until) = (hold.waiting.message, hold.end)
+                } else {
+                    path.reason = due.reason?.text ?? due.other.map { "it waits for '\($0)'" }
+                    path.until = due.reason?.end ?? due.until.map(time.time(of:))
+                }
+                answer.paths.append(path)
             }
         }
-        paths.sort { ($1.since, $0.path, $0.rule) < ($0.since, $1.path, $1.rule) }
-        return Array(paths.prefix(limit))
-    }
-}
-
-extension RuleState {
-    /// Returns the reason why a due path waits, and the end of the wait.
-    fileprivate func wait(of due: Reconciler.DuePath) -> (reason: String?, until: ContinuousClock.Instant?) {
-        if let reason = due.reason { return (reason.text, due.until) }
-        switch due.gate?.name {
-        case LoopGuard.gate.name: return ("the rule has run too often for it", due.until)
-        case "busy": return ("an action runs for it", nil)
-        default: break
-        }
-        if let other = due.other { return ("it waits for '\(other)'", due.until) }
-        if let breaker, breaker.isOpen {
-            return ("the attempts of the rule fail, and run one at a time", breaker.nextProbe)
-        }
-        return (nil, due.until ?? batch?.deadline)
+        answer.paths.sort { ($1.since, $0.path, $0.rule) < ($0.since, $1.path, $1.rule) }
+        answer.paths.removeLast(max(0, answer.paths.count - limit))
+        return answer
     }
 }

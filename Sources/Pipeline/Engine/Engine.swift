@@ -61,7 +61,7 @@ package final class Engine: Sendable {
     let monitor: Monitor
     let stopSignal = StopSignal()
     /// The requests for due paths that have no answer yet.
-    let dueRequests = Mutex<[(DuePathRequest, Request<[DuePath]>)]>([])
+    let dueRequests = Mutex<[(DuePathRequest, Request<DuePaths>)]>([])
     var host: Host { options.host }
 
     /// Creates an engine that is not running.

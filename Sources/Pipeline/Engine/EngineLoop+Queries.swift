@@ -13,12 +13,12 @@ extension EngineLoop {
             defer { requests = [] }
             return requests
         }
-        for (wanted, request) in requests { request.end(wanted.paths(dispatcher, &reconciler, at: now)) }
+        for (wanted, request) in requests { request.end(wanted.answer(dispatcher, &reconciler, at: now)) }
     }
 
     /// Returns all due paths.
     mutating func duePaths() -> [DuePath] {
-        DuePathRequest(limit: .max, isWanted: { _ in true }).paths(dispatcher, &reconciler, at: now)
+        DuePathRequest(limit: .max, isWanted: { _ in true }).answer(dispatcher, &reconciler, at: now).paths
     }
 
     /// Starts a run whose watcher never sends a hint.

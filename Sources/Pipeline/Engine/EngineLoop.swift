@@ -227,7 +227,7 @@ package struct EngineLoop: ~Copyable {
             case .due(let view, let event):
                 settled.append(event)
                 let state = dispatcher.jobs.rules[view]
-                state.batch?.record(event.path, at: now)
+                state.ruleGates.batch?.record(event.path, at: now)
                 if state.rule.group != nil { reconciler.wake(state.rule.groupGate(of: event.path)) }
             case .stored(let view, let event, let isUncertain):
                 hasStored = true
@@ -236,7 +236,7 @@ package struct EngineLoop: ~Copyable {
                 // The end of a listing follows the paths that it found.
                 let after = event.kind == .scanEnded ? reconciler.views[view].lastDuePosition : 0
                 dispatcher.jobs.store(event, state, isInterrupted: isUncertain, after: after, at: now)
-                state.batch?.record(event.path, at: now)
+                state.ruleGates.batch?.record(event.path, at: now)
             case .gone(let view, let path, let wasHandled):
                 dispatcher.jobs.recordGone(dispatcher.jobs.rules[view], path, wasHandled: wasHandled)
             case .superseded(let view, let offer):
@@ -354,7 +354,8 @@ package struct EngineLoop: ~Copyable {
 
     /// Whether everything of a rule is handled, except jobs that wait for their window or for other files.
     private func isHandled(_ state: RuleState) -> Bool {
-        state.jobs.entries.allSatisfy { $0.isStored && $0.job.waiting.map { !$0.cause.passesSoon } ?? false }
+        if state.ruleGates.window?.opens != nil { return true }
+        return state.jobs.entries.allSatisfy { $0.isStored && $0.job.waiting.map { !$0.cause.passesSoon } ?? false }
             && reconciler.views[state.index].dueCount == reconciler.views[state.index].heldCount
     }
 

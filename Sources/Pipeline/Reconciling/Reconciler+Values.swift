@@ -73,8 +73,12 @@ extension Reconciler {
         package let text: String
         /// Whether the wait ends after a short time by itself.
         package let passesSoon: Bool
+        /// The time at which the wait ends, if known.
+        package let end: Timestamp?
 
-        package init(_ text: String, passesSoon: Bool) { (self.text, self.passesSoon) = (text, passesSoon) }
+        package init(_ text: String, passesSoon: Bool, end: Timestamp? = nil) {
+            (self.text, self.passesSoon, self.end) = (text, passesSoon, end)
+        }
     }
 
     /// The result of an attempt.

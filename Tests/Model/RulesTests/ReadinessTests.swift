@@ -19,15 +19,18 @@ struct ReadinessTests {
         var ready = Readiness()
         ready.minimumAge = .seconds(10)
         let now = Timestamp(seconds: 104, nanoseconds: 500_000_000)
-        let found = ready.waiting("/in/a", Self.snapshot(), now: now) { _ in .absent }
+        let found = ready.waiting("/in/a", Self.snapshot(), now: now, .system) { _ in .absent }
         #expect(found?.waiting.cause == .age)
         #expect(found?.pause == .milliseconds(5_500))
         let later = Timestamp(seconds: 110, nanoseconds: 0)
-        #expect(ready.waiting("/in/a", Self.snapshot(), now: later) { _ in .absent } == nil)
+        #expect(ready.waiting("/in/a", Self.snapshot(), now: later, .system) { _ in .absent } == nil)
         // A time in the future is not: the file was changed when its change time was set, or is changed now.
-        let ahead = ready.waiting("/in/a", Self.snapshot(modified: 200, changed: 104), now: later) { _ in .absent }
+        let ahead = ready.waiting("/in/a", Self.snapshot(modified: 200, changed: 104), now: later, .system) { _ in
+            .absent
+        }
         #expect(ahead?.pause == .seconds(4))
-        let all = ready.waiting("/in/a", Self.snapshot(modified: 200, changed: 200), now: later) { _ in .absent }
+        let all = ready.waiting("/in/a", Self.snapshot(modified: 200, changed: 200), now: later, .system) { _ in .absent
+        }
         #expect(all?.pause == .seconds(10))
     }
 
@@ -35,11 +38,11 @@ struct ReadinessTests {
         var ready = Readiness()
         ready.minimumSize = 6
         let now = Timestamp(seconds: 0, nanoseconds: 0)
-        #expect(ready.waiting("/in/a", Self.snapshot(), now: now) { _ in .absent }?.waiting.cause == .size)
-        #expect(ready.waiting("/in/a", Self.snapshot(size: 6), now: now) { _ in .absent } == nil)
+        #expect(ready.waiting("/in/a", Self.snapshot(), now: now, .system) { _ in .absent }?.waiting.cause == .size)
+        #expect(ready.waiting("/in/a", Self.snapshot(size: 6), now: now, .system) { _ in .absent } == nil)
         var directory = Self.snapshot()
         directory.type = .directory
-        #expect(ready.waiting("/in/a", directory, now: now) { _ in .absent } == nil)
+        #expect(ready.waiting("/in/a", directory, now: now, .system) { _ in .absent } == nil)
     }
 
     @Test(arguments: [
@@ -54,11 +57,13 @@ struct ReadinessTests {
         #expect(ready.mayBeMarker(path))
         let now = Timestamp(seconds: 0, nanoseconds: 0)
         #expect(
-            ready.waiting("/in/a.txt", Self.snapshot(), now: now) { $0 == path ? .present(Self.snapshot()) : .absent }
+            ready.waiting("/in/a.txt", Self.snapshot(), now: now, .system) {
+                $0 == path ? .present(Self.snapshot()) : .absent
+            }
                 == nil)
-        let found = ready.waiting("/in/a.txt", Self.snapshot(), now: now) { _ in .absent }
+        let found = ready.waiting("/in/a.txt", Self.snapshot(), now: now, .system) { _ in .absent }
         #expect(found?.waiting == Waiting(.doneFile, "it waits for '\(path)'"))
-        let unseen = ready.waiting("/in/a.txt", Self.snapshot(), now: now) { _ in .unreadable(errno: 13) }
+        let unseen = ready.waiting("/in/a.txt", Self.snapshot(), now: now, .system) { _ in .unreadable(errno: 13) }
         #expect(unseen?.waiting == Waiting(.unreadable, "its marker '\(path)' can't be checked: Permission denied"))
     }
 

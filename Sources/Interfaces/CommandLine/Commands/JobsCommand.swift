@@ -64,7 +64,7 @@ struct JobsCommand: ParsableCommand {
         let reader = try journal.open()
         let due = DueEntries.ofInstance(reader.path, query)
         let (rows, hasRows) = try reader.jobs(query)
-        let all = rows.adding(due)
+        let all = rows.explained(by: due).adding(due)
         let jobs = Array(all.prefix(query.limit ?? .max))
         let hasMore = hasRows || jobs.count < all.count
         guard !jobs.isEmpty else {

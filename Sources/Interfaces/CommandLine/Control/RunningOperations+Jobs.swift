@@ -17,22 +17,24 @@ extension RunningOperations {
     func jobs(_ query: JobsQuery) throws(APIError) -> JSONValue {
         let wanted = try Self.query(query)
         let reader = try reader()
-        let due = duePaths(wanted)
+        let (due, holds) = duePaths(wanted)
         let (jobs, hasMore) = try Self.reading { () throws(StorageError) in try reader.jobs(wanted) }
         return [
-            "jobs": .array(jobs.adding(due).map { .object($0.object) }),
+            "jobs": .array(jobs.map { $0.held(by: holds[$0.rule]) }.adding(due).map { .object($0.object) }),
             "next": .text(hasMore ? jobs.last?.position.description : nil),
         ]
     }
 
-    /// Returns the due paths that match a query.
+    /// Returns the due paths that match a query, and the waits that hold all jobs of rules.
     ///
-    /// They are part of its first page, in addition to its jobs.
-    private func duePaths(_ query: JournalQuery) -> [JobEntry] {
-        guard query.before == nil, query.states.isEmpty || query.states.contains(.pending) else { return [] }
+    /// The paths are part of its first page, in addition to its jobs.
+    private func duePaths(_ query: JournalQuery) -> (due: [JobEntry], holds: [String: RuleGates.Hold]) {
+        guard query.states.isEmpty || query.states.contains(.pending) else { return ([], [:]) }
         let limit = query.limit ?? JobsQuery.mostJobs
-        let due = engine.duePaths(of: query.rule, limit: limit, within: Self.dueTimeout) { query.takes($0) } ?? []
-        return due.filter { $0.since >= query.since ?? $0.since }.map(\.entry)
+        guard let due = engine.duePaths(of: query.rule, limit: limit, within: Self.dueTimeout, where: query.takes)
+        else { return ([], [:]) }
+        let isFirst = query.before == nil
+        return (due.paths.filter { isFirst && $0.since >= query.since ?? $0.since }.map(\.entry), due.holds)
     }
 
     private static func query(_ asked: JobsQuery) throws(APIError) -> JournalQuery {

@@ -60,7 +60,7 @@ extension PathExplanation {
         if rule.existing != .process { details.append("ignores existing files at the start ('existing: ignore')") }
         details += rule.runningWords
         details += explanation.holds.map { "now: \($0.words(of: explanation.path))" }
-        details += entry.waitReasons.map { $0.line(now: now) }
+        details += entry.waitReasons.map { "would wait: \(Display.text($0.message))" }
         if let next = entry.next { details.append("event: \(next.words)") }
         if let question = entry.question { details += question.lines(verb: "would ask first") }
         let count = entry.steps.count
@@ -120,13 +120,6 @@ extension NextEvent {
         case .known: "\(word), since the path is in the journal"
         case .only: "\(word), which the rule receives"
         }
-    }
-}
-
-extension WaitReason {
-    fileprivate func line(now: Timestamp) -> String {
-        let end = until.map { " until \(TimeText.short($0, now: now))" } ?? ""
-        return "would wait\(end): \(Display.text(message))"
     }
 }
 

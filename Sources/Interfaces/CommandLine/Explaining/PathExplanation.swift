@@ -74,7 +74,8 @@ struct PathExplanation {
                 let due = DueEntries.ofInstance(journal.path, query).filter { $0.path == reportedPath }
                 for (index, name) in zip(indices, names) {
                     entries[index].record = records[name] ?? PathRecord()
-                    entries[index].record.open += due.filter { $0.rule == name }
+                    let open = entries[index].record.open.explained(by: due)
+                    entries[index].record.open = open + due.filter { !$0.hasJob && $0.rule == name }
                 }
             }
         }
@@ -168,7 +169,11 @@ extension PathExplanation.OfRule {
             ruleset.stopper(of: event, to: index, reading: { ConditionInput.Content(of: $0) })
         }
         if let stopper { return explanation.verdict = .unmatched(.stopped(by: stopper.name)) }
-        waitReasons = (isPaused ? [.paused] : []) + WaitReason.all(rule, event, record, among: ruleset, now: now)
+        // The running instance has already given the reason why a due path waits.
+        guard !record.open.contains(where: { !$0.hasJob && $0.message != nil }) else {
+            return plan(rule, event, environment, now)
+        }
+        waitReasons = WaitReason.all(rule, event, record, isPaused: isPaused, among: ruleset, now: now)
         if let slots = environment.slots?.reason(of: rule) { waitReasons.append(slots) }
         plan(rule, event, environment, now)
     }

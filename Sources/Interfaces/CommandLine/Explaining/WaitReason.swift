@@ -19,25 +19,33 @@ struct WaitReason {
     /// The time at which the wait ends, if known.
     var until: Timestamp?
 
-    /// The wait for a paused rule.
-    static let paused = WaitReason(cause: "paused", message: "the rule is paused; resume it with 'alight resume'")
+    init(cause: String, message: String) { (self.cause, self.message) = (cause, message) }
 
-    /// Returns the reasons to wait for a rule and an event, in the order in which they are checked.
-    static func all(
-        _ rule: Rule, _ event: FileEvent, _ record: PathRecord, among ruleset: Ruleset, now: Timestamp
-    ) -> [WaitReason] {
-        let isOfFile = event.kind != .deleted && !event.kind.isRaw
-        return [
-            window(rule, now), busy(rule, record), cooldown(rule, record, now),
-            isOfFile ? unreadable(rule, event, ruleset) : nil, isOfFile ? readiness(rule, event, now) : nil,
-            isOfFile ? group(rule, event, ruleset) : nil,
-        ].compactMap(\.self)
+    init(_ waiting: Waiting, until end: Timestamp? = nil) {
+        (cause, message, until) = (waiting.cause.rawValue, waiting.message, end)
     }
 
-    private static func window(_ rule: Rule, _ now: Timestamp) -> WaitReason? {
-        guard let window = rule.window, !window.isOpen(at: now, .system) else { return nil }
-        let opening = window.opening(after: now, .system)
-        return WaitReason(cause: Waiting.Cause.window.rawValue, message: "its window is closed", until: opening)
+    /// Returns the reasons to wait for a rule and an event, in the order in which they are checked.
+    ///
+    /// They are those of the engine's gates if it started now with this record of the path.
+    static func all(
+        _ rule: Rule, _ event: FileEvent, _ record: PathRecord, isPaused: Bool, among ruleset: Ruleset, now: Timestamp
+    ) -> [WaitReason] {
+        let clock = ContinuousClock.now
+        let time = GateTime(now: clock, time: now, clock: .system, files: WatchedPaths(roots: rule.roots))
+        let hold = RuleGates(rule).hold(isPaused: isPaused, at: time)
+        var gates = Gates(rule)
+        // A skipped job has not run.
+        if let last = record.ended.filter({ $0.state != .skipped }).compactMap(\.ended).max() {
+            gates.recordEnd(of: event.path, at: clock - now.since(last))
+        }
+        let waits = gates.waits(for: DueJob(event: event), at: time)
+        let isOfFile = event.kind != .deleted && !event.kind.isRaw
+        let others = [
+            isOfFile ? unreadable(rule, event, ruleset) : nil, isOfFile ? group(rule, event, ruleset) : nil,
+        ]
+        return [hold.map { WaitReason($0.waiting, until: $0.end) }, busy(rule, record)].compactMap(\.self)
+            + waits.map { WaitReason($0.waiting, until: $0.end) } + others.compactMap(\.self)
     }
 
     private static func busy(_ rule: Rule, _ record: PathRecord) -> WaitReason? {
@@ -48,29 +56,19 @@ struct WaitReason {
             case .drop: "job \(job.id) runs for it, and changes until then count as known ('while_busy: drop')"
             case .restart: "job \(job.id) runs for it, and would be stopped ('while_busy: restart')"
             }
-        return WaitReason(cause: "busy", message: message)
-    }
-
-    private static func cooldown(_ rule: Rule, _ record: PathRecord, _ now: Timestamp) -> WaitReason? {
-        // A skipped job has not run.
-        let ends = record.ended.filter { $0.state != .skipped }.compactMap(\.ended)
-        guard rule.cooldown > .zero, let last = ends.max() else { return nil }
-        let end = last.advanced(by: rule.cooldown)
-        guard end > now else { return nil }
-        return WaitReason(cause: "cooldown", message: "it ran a short time ago ('cooldown')", until: end)
+        return WaitReason(Waiting(.busy, message))
     }
 
     /// Returns the wait for a condition that cannot be read.
     private static func unreadable(_ rule: Rule, _ event: FileEvent, _ ruleset: Ruleset) -> WaitReason? {
         let read = { (event: FileEvent) in ConditionInput.Content(of: event) }
-        let cause = Waiting.Cause.unreadable.rawValue
         if case .unreadable(let reason) = rule.admits(event, reading: read) {
-            return WaitReason(cause: cause, message: "'where' cannot be evaluated: \(reason)")
+            return WaitReason(.unreadable("where", reason))
         }
         if let index = ruleset.index(of: rule.name),
             let reason = ruleset.unreadableStopper(of: event, to: index, reading: read)
         {
-            return WaitReason(cause: cause, message: reason)
+            return WaitReason(Waiting(.unreadable, reason))
         }
         guard rule.sameContent == .ignore, event.snapshot.type == .file else { return nil }
         let descriptor = DiskProbe.openForReading(event.path, below: event.root)
@@ -78,25 +76,13 @@ struct WaitReason {
             close(descriptor)
             return nil
         }
-        let reason = SystemError(errno: -descriptor)
-        return WaitReason(cause: cause, message: "'same_content' cannot be evaluated: \(reason)")
-    }
-
-    private static func readiness(_ rule: Rule, _ event: FileEvent, _ now: Timestamp) -> WaitReason? {
-        guard let ready = rule.ready, case .present(let snapshot) = KernelFileSystem().stat(event.path),
-            let found = ready.waiting(
-                event.path, snapshot, now: now, stat: { KernelFileSystem().stat($0) })
-        else { return nil }
-        let (waiting, end) = (found.waiting, found.pause.map { now.advanced(by: $0) })
-        return WaitReason(cause: waiting.cause.rawValue, message: waiting.message, until: end)
+        return WaitReason(.unreadable("same_content", SystemError(errno: -descriptor).description))
     }
 
     private static func group(_ rule: Rule, _ event: FileEvent, _ ruleset: Ruleset) -> WaitReason? {
         guard let group = rule.group else { return nil }
         let missing = group.missing(in: rule.members(with: event.path, among: ruleset) + [event.path])
-        guard !missing.isEmpty else { return nil }
-        let kinds = missing.map { "'\($0)'" }.joined(separator: ", ")
-        return WaitReason(cause: Waiting.Cause.group.rawValue, message: "its set is missing \(kinds)")
+        return missing.isEmpty ? nil : WaitReason(.set(missing: missing))
     }
 }
 
@@ -161,25 +147,49 @@ extension DuePath {
     var entry: JobEntry { JobEntry(due: path, rule: rule, event: event, since: since, until: until, message: reason) }
 }
 
-extension [JobEntry] {
-    /// Returns the jobs and due paths, newest first.
-    ///
-    /// A path whose action has started in the meantime is not listed as due.
-    func adding(_ due: [JobEntry]) -> [JobEntry] {
-        if due.isEmpty { return self }
-        let open = filter { $0.state == .running || $0.state == .pending }
-        let others = due.filter { due in
-            !open.contains { $0.path == due.path && $0.rule == due.rule && $0.created >= due.created }
-        }
-        return (self + others).sorted { ($1.time, $1.id.description) < ($0.time, $0.id.description) }
+extension JobEntry {
+    /// Returns the job with the wait that holds all jobs of its rule, if it is pending.
+    func held(by hold: RuleGates.Hold?) -> JobEntry {
+        guard let hold, state == .pending else { return self }
+        var job = self
+        job.message = hold.waiting.message
+        job.due = hold.end.map { max($0, due ?? $0) }
+        return job
     }
 }
 
-/// The due paths of the running instance.
-///
-/// They have no rows in the journal.
+extension [JobEntry] {
+    /// Returns the jobs, the pending ones with the reasons that the running instance gives.
+    func explained(by pending: [JobEntry]) -> [JobEntry] {
+        let known = Dictionary(pending.lazy.filter(\.hasJob).map { ($0.id, $0) }) { first, _ in first }
+        return known.isEmpty
+            ? self
+            : map { job in
+                guard job.state == .pending, let known = known[job.id] else { return job }
+                var job = job
+                (job.message, job.due) = (known.message, known.due)
+                return job
+            }
+    }
+
+    /// Returns the jobs and the due paths among the pending entries, newest first.
+    ///
+    /// A path whose action has started in the meantime is not listed as due.
+    func adding(_ pending: [JobEntry]) -> [JobEntry] {
+        if pending.isEmpty { return self }
+        let open = filter { $0.state == .running || $0.state == .pending }
+        let due = pending.filter { due in
+            !due.hasJob
+                && !open.contains { $0.path == due.path && $0.rule == due.rule && $0.created >= due.created }
+        }
+        return (self + due).sorted { ($1.time, $1.id.description) < ($0.time, $0.id.description) }
+    }
+}
+
+/// The pending jobs and the due paths of the running instance; the latter have no rows in the journal.
 enum DueEntries {
-    /// Returns the due paths of a query; empty if no instance uses the journal, or if it does not answer.
+    /// Returns the pending jobs of a query, each with the reason why it waits; empty if no instance uses the journal, or
+    /// if it does not answer.
     static func ofInstance(_ journal: PathBytes, _ query: JournalQuery) -> [JobEntry] {
         guard query.states.isEmpty || query.states.contains(.pending), let socket = DiskStore.control(of: journal),
             let answer = try? ControlClient(path: socket, timeout: 2).ask("GET", target(query))
@@ -199,12 +209,14 @@ enum DueEntries {
     }
 
     private static func entry(_ job: PeerObject, _ query: JournalQuery) -> JobEntry? {
-        guard job["id"] == nil, let path = job.path, query.takes(path), let rule = job["rule"]?.string,
+        guard let path = job.path, query.takes(path), let rule = job["rule"]?.string,
             let event = EventKind(rawValue: job.text("event")),
             let created = try? TimeText.parse(job.text("created"), now: DiskProbe.now()),
             created >= query.since ?? created
         else { return nil }
         let (due, message) = (job.time("due"), job["message"]?.string)
-        return JobEntry(due: path, rule: rule, event: event, since: created, until: due, message: message)
+        var entry = JobEntry(due: path, rule: rule, event: event, since: created, until: due, message: message)
+        if let id = job["id"]?.string { entry.id = JobID(id) }
+        return entry
     }
 }

@@ -57,10 +57,12 @@ package struct Readiness: Sendable, Hashable {
     ///   - path: The file.
     ///   - snapshot: Its current metadata.
     ///   - now: The current time.
+    ///   - clock: The local time, for the message.
     ///   - stat: Reads the metadata of another file.
     /// - Returns: The reason to wait, and the time until it ends if that is known.
     package func waiting(
-        _ path: PathBytes, _ snapshot: Snapshot, now: Timestamp, stat: (PathBytes) -> DiskProbe.StatResult
+        _ path: PathBytes, _ snapshot: Snapshot, now: Timestamp, _ clock: LocalClock,
+        stat: (PathBytes) -> DiskProbe.StatResult
     ) -> (waiting: Waiting, pause: Duration?)? {
         if let minimumSize, snapshot.type == .file, snapshot.size < minimumSize {
             let message = "it has \(snapshot.size) bytes, fewer than the minimum of \(minimumSize)"
@@ -80,7 +82,7 @@ package struct Readiness: Sendable, Hashable {
             let age = now.since(modified)
             if age < minimumAge {
                 let time = modified.advanced(by: minimumAge)
-                return (Waiting(.age, "it reaches the minimum age at \(time)"), minimumAge - age)
+                return (.minimumAge(until: time, clock), minimumAge - age)
             }
         }
         return nil

@@ -189,7 +189,7 @@ final class EngineRun: Sendable {
     var counts: JobCounts { status?.queue ?? JobCounts() }
 
     /// The paths that wait for their actions, while the engine runs.
-    var due: [DuePath] { engine.withLock { $0 }?.duePaths(limit: .max, within: .seconds(20)) ?? [] }
+    var due: [DuePath] { engine.withLock { $0 }?.duePaths(limit: .max, within: .seconds(20))?.paths ?? [] }
     /// The paths that wait for something other than a slot.
     var held: [DuePath] { due.filter { $0.reason != nil } }
 

@@ -85,7 +85,7 @@ extension JobRegistry {
             entry.job.waiting = waiting
             entry.putBack(until: time)
         }
-        reconciler.views[ended.state.index].postpone(number, for: gate, until: time, waiting.reason)
+        reconciler.views[ended.state.index].postpone(number, for: gate, until: time, wait.reason)
     }
 
     private mutating func record(
@@ -93,7 +93,7 @@ extension JobRegistry {
     ) -> AttemptReport? {
         let (state, job) = (ended.state, ended.job)
         let rule = state.rule
-        if ended.part.hasStarted, !outcome.isInterrupted { state.gates.cooldown?.record(job.event.path, at: ended.now) }
+        if ended.part.hasStarted, !outcome.isInterrupted { state.gates.recordEnd(of: job.event.path, at: ended.now) }
         engine.chains.end(job.id, at: host.clock.time())
         for output in outcome.outputs { engine.chains.add(output, of: job.event.path) }
         for output in ended.part.outputs.sorted() {

@@ -1,12 +1,9 @@
-import Reconciling
 package import System
 
 /// `cooldown`: records which paths of a rule have had a run so recently that the next one has to wait.
 ///
 /// Pure: the current time is passed in. Expired entries are removed.
 package struct Cooldown {
-    static let gate = Reconciler.Gate("cooldown")
-
     package let pause: Duration
     private var ends: [PathBytes: ContinuousClock.Instant] = [:]
     /// The same entries sorted by time, since all pauses are equally long; the first `gone` entries have expired.
@@ -26,9 +23,8 @@ package struct Cooldown {
     }
 
     /// Returns the time at which the next run for the path may start; nil if it may start now.
-    package mutating func end(of path: PathBytes, at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        forget(until: now)
-        return ends[path]
+    package func end(of path: PathBytes, at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        ends[path].flatMap { $0 > now ? $0 : nil }
     }
 
     private mutating func forget(until now: ContinuousClock.Instant) {

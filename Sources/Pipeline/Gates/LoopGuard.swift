@@ -1,5 +1,4 @@
 import FileEvents
-import Reconciling
 package import System
 
 /// A gate that suspends paths for which a rule runs again and again, as with rules that trigger themselves or each
@@ -13,7 +12,6 @@ package struct LoopGuard {
     package static let followingLimit = 600
     /// The time in which runs are counted, and for which a path is suspended.
     package static let period = Duration.seconds(60)
-    static let gate = Reconciler.Gate("loop")
 
     var limit = LoopGuard.limit
     /// The times of the runs of the last period.
@@ -28,6 +26,7 @@ package struct LoopGuard {
     ///
     /// - Returns: Whether the limit is exceeded; the path is then suspended.
     package mutating func count(_ path: PathBytes, at now: ContinuousClock.Instant) -> Bool {
+        if !suspended.isEmpty { suspended[path] = nil }
         var times = recent[path, default: []]
         times.removeAll { $0 + Self.period <= now }
         times.append(now)
@@ -50,11 +49,8 @@ package struct LoopGuard {
     }
 
     /// Returns the time until which a path is suspended; nil if it is not.
-    package mutating func end(of path: PathBytes, at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        guard let end = suspended[path] else { return nil }
-        guard end <= now else { return end }
-        suspended[path] = nil
-        return nil
+    package func end(of path: PathBytes, at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        suspended[path].flatMap { $0 > now ? $0 : nil }
     }
 
     /// The number of paths whose runs are counted.

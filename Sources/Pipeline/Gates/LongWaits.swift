@@ -43,7 +43,8 @@ struct LongWaits {
 extension Engine {
     /// Records and reports a wait if it is long; one without a known end is checked again when it becomes long.
     func record(_ wait: inout GateWait, of event: FileEvent, _ state: RuleState) {
-        guard let waiting = wait.waiting else { return }
+        let waiting = wait.waiting
+        guard waiting.cause != .busy, waiting.cause != .loop else { return }
         let now = host.clock.time()
         let left = LongWaits.threshold - now.since(event.time)
         if wait.end == nil, left > .zero, let until = wait.until {
@@ -51,8 +52,8 @@ extension Engine {
         }
         let long = LongWait(
             rule: state.rule.name, path: event.path, waiting: waiting, since: event.time, until: wait.end)
-        // A closed window is reported for all jobs together, and so is an incomplete set.
-        let isReported = waiting.cause == .window || waiting.cause == .group && wait.until == nil
+        // An incomplete set is reported with all of its files.
+        let isReported = waiting.cause == .group && wait.until == nil
         if state.waits.record(long, at: now), !isReported { report(.longWait(long)) }
     }
 }

@@ -11,12 +11,11 @@ final class RuleState {
     /// The index in the ruleset, which is that of its view.
     var index = 0
     private(set) var rule: Rule
-    var gates = Gates()
+    /// The gates of its paths, and of the rule as a whole.
+    var gates: Gates
+    var ruleGates: RuleGates
     /// Its unfinished jobs.
     var jobs = JobTable()
-    /// Collects the events of a batch.
-    var batch: BatchWindow?
-    var breaker: CircuitBreaker?
     /// The number of jobs of the next attempt, if the actions are brief; 1 after a failure.
     private var briefCount = 1
     /// The opening time for which waiting jobs were already reported.
@@ -32,17 +31,16 @@ final class RuleState {
 
     init(id: RuleID, rule: Rule) {
         (self.id, self.rule) = (id, rule)
-        gates.change(to: rule)
-        batch = rule.batch.map(BatchWindow.init)
+        gates = Gates(rule)
+        ruleGates = RuleGates(rule)
     }
 
     /// Sets another version of the rule; a batch and waiting jobs are unaffected, unless their times have changed.
     func change(to rule: Rule, at time: Timestamp) {
         if rule.ready != self.rule.ready { readyChange = JobID(now: time) }
-        if rule.batch != batch?.batch { batch = rule.batch.map(BatchWindow.init) }
         self.rule = rule
         gates.change(to: rule)
-        breaker = nil
+        ruleGates.change(to: rule)
         briefCount = 1
         reportedOpening = nil
     }
@@ -52,9 +50,9 @@ final class RuleState {
 
     /// The maximum number of jobs of the next attempt.
     var nextSize: Int {
-        if breaker?.isOpen == true { return 1 }
+        if ruleGates.breaker?.isOpen == true { return 1 }
         if let batch = rule.batch { return batch.files }
-        return breaker == nil && rule.runsTogether ? briefCount : 1
+        return ruleGates.breaker == nil && rule.runsTogether ? briefCount : 1
     }
 
     /// Doubles the number of brief jobs of the next attempt, or resets it after a failure.
