@@ -24,8 +24,6 @@ struct ImportedRule {
     var exclude: [String] = []
     var types: [String] = []
     var events: [String] = []
-    /// Further keys and their values in YAML.
-    var keys: [(name: String, value: String)] = []
     /// The argument vector, each a template.
     var arguments: [String] = []
     /// Short descriptions of what was preserved.
@@ -61,7 +59,6 @@ struct ImportedFile {
             ("ignore_defaults", "false", "and temporary files"),
             ("settle", "0", "immediately, when no process has the file open for writing"),
             ("catch_up", "false", "changes while it did not run are not reported; remove this to report them"),
-            ("while_busy", "queue", "the command runs for every event"),
             ("concurrency", "16", "commands run at the same time"),
             ("timeout", "1d", "incron does not limit the time of a command"),
             ("retry", "false", "nothing is retried; 'alight jobs --state failed' lists what failed"),
@@ -96,7 +93,6 @@ struct ImportedFile {
         if !rule.exclude.isEmpty { lines.append("  exclude: \(YAMLText.list(rule.exclude))") }
         if !rule.types.isEmpty, rule.types != ["file"] { lines.append("  types: \(YAMLText.list(rule.types))") }
         lines.append("  events: \(YAMLText.list(rule.events))")
-        lines += rule.keys.map { "  \($0.name): \($0.value)" }
         lines += ["  action:", "    exec: \(YAMLText.list(rule.arguments))"]
         lines += rule.suggestion.map { "  # \(YAMLText.comment($0))" }
         return lines.map { "  " + $0 }

@@ -33,9 +33,10 @@ package struct IncrontabImport {
                 "then run 'alight check'.",
                 "",
                 "Differences that apply to all rules: Alight reports changes on the disk. It does not report a file",
-                "that is closed unchanged, or created and deleted at once, and may report several writes as one. A",
-                "command's changes to its own file do not start it again. Commands get HOME, LANG, PATH, TZ and",
-                "ALIGHT_… as environment, and run as the user who runs Alight, in the directory of this file.",
+                "that is closed unchanged, or created and deleted at once, and may report several writes as one, in",
+                "particular those while its command runs. A command's changes to its own file do not start it again.",
+                "Commands get HOME, LANG, PATH, TZ and ALIGHT_… as environment, and run as the user who runs Alight,",
+                "in the directory of this file.",
             ],
             entries: entries
         ).text
@@ -123,10 +124,6 @@ package struct IncrontabImport {
         }
         if String(validating: path.bytes, as: UTF8.self) == nil {
             rule.changes.append("bytes of the path that are not UTF-8 are replaced by '?', which matches any")
-        }
-        if mask.ignoresOwnChanges {
-            rule.keys.append(("while_busy", "drop"))
-            rule.converted.append("no events for changes while the command runs")
         }
         addCommand(
             command, to: &rule, mask: mask, isFile: isFile, hasSlash: written.last == .slash && path.bytes != [.slash])

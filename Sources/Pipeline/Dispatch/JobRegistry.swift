@@ -94,7 +94,6 @@ struct JobRegistry: ~Copyable {
             hasLostInput: hasLostInput)
         state.frozen[entry.number]?.job = job
         state.frozen[entry.number]?.isRunning = true
-        reconciler.views[state.index].startFrozen(entry.job.event)
         storeFrozen(entry.number, state)
         guard let outcome = job.interruptedTooOften(state.rule.retry) else { return input }
         endFrozen(entry.number, state, .failed, outcome, &reconciler, at: time.now)
@@ -204,7 +203,6 @@ struct JobRegistry: ~Copyable {
             switch report {
             case .gone(let view, let path, let wasHandled):
                 recordGone(rules[view], path, wasHandled ? .modified : .created)
-            case .busy(let view, let path): reportBusy(rules[view], path)
             case .superseded(let view, let offer): recordSuperseded(rules[view], offer)
             }
         }
@@ -235,25 +233,14 @@ struct JobRegistry: ~Copyable {
 
     /// Records that a path was removed before an action received it.
     private mutating func recordGone(_ state: RuleState, _ path: PathBytes, _ kind: EventKind) {
-        let job = unleased(kind, path, state)
+        let event = FileEvent(
+            kind: kind, path: path, root: state.rule.root(matching: path) ?? path.parent, snapshot: .unseen,
+            origin: .live, time: host.clock.time())
+        let job = Job(id: JobID(now: event.time), rule: state.rule.name, event: event)
         number += 1
         newJobs.insert(job.id)
         end(StoredJob(job, .skipped, nil, number: number), .gone)
         reportUnrun(job, state, .gone)
-    }
-
-    /// Reports that a change that settled while its action ran was dropped.
-    private func reportBusy(_ state: RuleState, _ path: PathBytes) {
-        let outcome = Outcome(.skipped, "its action was running for an earlier state of the file", code: "busy")
-        reportUnrun(unleased(.modified, path, state), state, outcome)
-    }
-
-    private func unleased(_ kind: EventKind, _ path: PathBytes, _ state: RuleState) -> Job {
-        let rule = state.rule
-        let event = FileEvent(
-            kind: kind, path: path, root: rule.root(matching: path) ?? path.parent, snapshot: .unseen, origin: .live,
-            time: host.clock.time())
-        return Job(id: JobID(now: event.time), rule: rule.name, event: event)
     }
 
     /// Ends a job in favor of a newer event; a job without attempts leaves no row.

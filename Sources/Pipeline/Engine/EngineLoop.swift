@@ -273,7 +273,7 @@ package struct EngineLoop: ~Copyable {
         let isLast = engine.options.isOnce && run.isReady && reconciler.isSettled
         let isGathering = run.phase == .running && !isLast
         dispatcher.fill(&reconciler, at: now, isGathering: isGathering)
-        // A move that has not settled is frozen only here; its row and its job belong to one commit.
+        // Its ledger row and its job belong to one commit.
         guard !reconciler.shared.frozen.isEmpty else { return }
         freeze()
         dispatcher.fill(&reconciler, at: now, isGathering: isGathering)

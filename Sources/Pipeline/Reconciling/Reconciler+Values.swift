@@ -27,8 +27,6 @@ extension Reconciler {
         case gone(view: Int, PathBytes, wasHandled: Bool)
         /// An unfinished offer was dropped in favor of a newer event of its paths.
         case superseded(view: Int, Offer)
-        /// A path has changed while its action ran, and the view drops such changes.
-        case busy(view: Int, PathBytes)
     }
 
     /// An event of a due path that may be leased, as far as the reconciler itself is concerned.

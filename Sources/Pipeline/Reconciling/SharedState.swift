@@ -17,8 +17,6 @@ package final class SharedState {
     var unlisted: Set<PathBytes> = []
     /// The number of the last offer.
     package var number: UInt64 = 0
-    /// A rule of the core that a test leaves out.
-    package var omitted: CoreRule?
 
     /// Paths that the watcher has to hint again after it has polled the directories around them.
     var doubted: [PathBytes] = []
@@ -58,11 +56,6 @@ package final class SharedState {
         }
         return DoubtedPaths(doubted, request: request)
     }
-
-    func applies(_ rule: CoreRule) -> Bool { rule != omitted }
-
-    /// Whether the events at the paths of an offer are recorded for its outcome.
-    func keepsRecord(_ offer: Offer) -> Bool { offer.isRunning || offer.steps > 0 && applies(.retainedSteps) }
 
     /// Makes a path settle by each of the policies.
     ///
