@@ -98,7 +98,6 @@ struct DiskStoreTests {
         stored.offer?.hasRemovedInput = true
         stored.offer?.isInterrupted = true
         stored.offer?.isUncertain = true
-        stored.offer?.isSent = true
         stored.offer?.mayRemoveInput = true
         stored.offer?.left = stored.job.event.snapshot
         stored.offer?.isRepeat = true

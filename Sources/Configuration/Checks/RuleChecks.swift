@@ -91,16 +91,15 @@ struct RuleChecks: RulePart {
             help: "write 'types: [file]', or remove 'tail'")
     }
 
-    /// Reports a value of `while_busy` that conflicts with the rule's other keys.
+    /// Reports `while_busy: restart` where it conflicts with the rule's other keys.
     private func checkWhileBusy() {
-        let choice = draft.rule.whileBusy
+        let isRestarted = draft.rule.whileBusy == .restart
         let isTail = draft.rule.tail != nil
         report(
-            "while_busy", if: choice != .coalesce && isTail,
-            "'while_busy: \(choice.rawValue)' cannot be combined with 'tail'",
+            "while_busy", if: isRestarted && isTail, "'while_busy: restart' cannot be combined with 'tail'",
             help: "remove it: text that is added while the action runs is delivered with the next event")
         report(
-            "while_busy", if: choice == .restart && draft.rule.batch != nil && !isTail,
+            "while_busy", if: isRestarted && draft.rule.batch != nil && !isTail,
             "'while_busy: restart' cannot be combined with 'batch'",
             help: "write 'coalesce': stopping a run for one file would stop it for all others")
     }
@@ -124,7 +123,8 @@ struct RuleChecks: RulePart {
         }
         let others = [
             (rule.batch != nil, "'batch'"), (rule.tail != nil, "'tail'"),
-            (rule.sameContent == .ignore, "'same_content: ignore'"), (rule.whileBusy != .coalesce, "'while_busy'"),
+            (rule.sameContent == .ignore, "'same_content: ignore'"),
+            (rule.whileBusy == .restart, "'while_busy: restart'"),
         ]
         for (isSet, key) in others where isSet {
             problems.error("'group' cannot be combined with \(key)", at: mark, help: "remove one of them")

@@ -1,6 +1,6 @@
 package import System
 
-/// The kind of file at a path on this machine, for tables that treat files and directories differently.
+/// The kind of file at a path on this machine, since incron treats files and directories differently.
 package enum PathNature: Sendable {
     case file, directory, missing
 
@@ -14,19 +14,16 @@ package enum PathNature: Sendable {
     }
 }
 
-/// One entry of another program's table, as a rule.
+/// One line of a table, as a rule.
 struct ImportedRule {
-    /// The original lines of the entry.
-    var origin: [String]
+    /// The original line, after its number.
+    var origin: String
     var name: String
     var isEnabled = true
     var paths: [String] = []
     var exclude: [String] = []
     var types: [String] = []
-    var depth: Int?
     var events: [String] = []
-    /// Further keys and their values in YAML.
-    var keys: [(name: String, value: String)] = []
     /// The argument vector, each a template.
     var arguments: [String] = []
     /// Short descriptions of what was preserved.
@@ -40,35 +37,33 @@ struct ImportedRule {
     mutating func addChange(_ change: String) { if !changes.contains(change) { changes.append(change) } }
 }
 
-/// An entry of an imported file, in order.
+/// A line of an imported table.
 enum ImportedEntry {
     /// A comment or an empty line of the table.
     case comment(String)
     case rule(ImportedRule)
-    /// An entry without a corresponding rule.
-    case dropped(origin: [String], reason: String)
+    /// A line without a corresponding rule.
+    case dropped(origin: String, reason: String)
 }
 
 /// The rules file of an imported table.
 struct ImportedFile {
-    /// The origin of the table, and notes that apply to all of it.
+    /// The origin of the table, and notes that apply to all of its lines.
     var head: [String]
-    /// The program to which the table belongs.
-    var program: String
-    /// The keys of `defaults:` other than those that all programs need, each with its reason.
-    var defaults: [(key: String, value: String, reason: String)]
     var entries: [ImportedEntry]
 
     var text: String {
         var lines = head.map { $0.isEmpty ? "#" : "# \(YAMLText.comment($0))" } + ["", "defaults:"]
-        let common = [
-            ("hidden", "true", "\(program) reports names with a leading dot"),
+        let defaults = [
+            ("hidden", "true", "incron reports names with a leading dot"),
             ("ignore_defaults", "false", "and temporary files"),
             ("settle", "0", "immediately, when no process has the file open for writing"),
             ("catch_up", "false", "changes while it did not run are not reported; remove this to report them"),
-            ("while_busy", "queue", "the command runs for every event"),
+            ("concurrency", "16", "commands run at the same time"),
+            ("timeout", "1d", "incron does not limit the time of a command"),
+            ("retry", "false", "nothing is retried; 'alight jobs --state failed' lists what failed"),
         ]
-        for (key, value, reason) in common + defaults {
+        for (key, value, reason) in defaults {
             let pair = "  \(key): \(value)"
             lines.append(pair + String(repeating: " ", count: max(1, 28 - pair.count)) + "# \(reason)")
         }
@@ -78,8 +73,7 @@ struct ImportedFile {
             switch entry {
             case .comment(let text): lines.append(text.isEmpty ? "" : "  # \(YAMLText.comment(text))")
             case .dropped(let origin, let reason):
-                lines += origin.map { "  # \(YAMLText.comment($0))" }
-                lines += ["  # not converted: \(YAMLText.comment(reason))", ""]
+                lines += ["  # \(YAMLText.comment(origin))", "  # not converted: \(YAMLText.comment(reason))", ""]
             case .rule(let rule): lines += Self.lines(of: rule) + [""]
             }
         }
@@ -88,7 +82,7 @@ struct ImportedFile {
     }
 
     private static func lines(of rule: ImportedRule) -> [String] {
-        var lines = rule.origin.map { "# \(YAMLText.comment($0))" }
+        var lines = ["# \(YAMLText.comment(rule.origin))"]
         let converted = rule.converted.joined(separator: ", ")
         if !converted.isEmpty { lines.append("# converted: \(YAMLText.comment(converted))") }
         lines += rule.changes.map { "# differs: \(YAMLText.comment($0))" }
@@ -98,9 +92,7 @@ struct ImportedFile {
         lines += paths.count == 1 ? ["  path: \(paths[0])"] : ["  path:"] + paths.map { "    - \($0)" }
         if !rule.exclude.isEmpty { lines.append("  exclude: \(YAMLText.list(rule.exclude))") }
         if !rule.types.isEmpty, rule.types != ["file"] { lines.append("  types: \(YAMLText.list(rule.types))") }
-        if let depth = rule.depth { lines.append("  depth: \(depth)") }
         lines.append("  events: \(YAMLText.list(rule.events))")
-        lines += rule.keys.map { "  \($0.name): \($0.value)" }
         lines += ["  action:", "    exec: \(YAMLText.list(rule.arguments))"]
         lines += rule.suggestion.map { "  # \(YAMLText.comment($0))" }
         return lines.map { "  " + $0 }

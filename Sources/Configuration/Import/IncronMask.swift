@@ -96,6 +96,7 @@ struct IncronMask {
                 has(Self.deleteSelf | Self.moveSelf),
                 "'root_gone' reports only the removal of the watched directory itself, without a file name")
         }
+        add(ignoresOwnChanges, "changes that others make while the command runs are reported after it")
         add(has(Self.modify), "a change is reported once, when the writer has closed the file, not at each write")
         add(has(Self.ignored), "the removal of a watch (IN_IGNORED) is not reported; see 'alight check'")
         add(has(Self.once), "every event is reported, not only the first (IN_ONESHOT)")

@@ -33,16 +33,12 @@ package struct IncrontabImport {
                 "then run 'alight check'.",
                 "",
                 "Differences that apply to all rules: Alight reports changes on the disk. It does not report a file",
-                "that is closed unchanged, or created and deleted at once, and may report several writes as one. A",
-                "command's changes to its own file do not start it again. Commands get HOME, LANG, PATH, TZ and",
-                "ALIGHT_… as environment, and run as the user who runs Alight, in the directory of this file.",
+                "that is closed unchanged, or created and deleted at once, and may report several writes as one, in",
+                "particular those while its command runs. A command's changes to its own file do not start it again.",
+                "Commands get HOME, LANG, PATH, TZ and ALIGHT_… as environment, and run as the user who runs Alight,",
+                "in the directory of this file.",
             ],
-            program: "incron",
-            defaults: [
-                ("concurrency", "16", "commands run at the same time"),
-                ("timeout", "1d", "incron does not limit the time of a command"),
-                ("retry", "false", "nothing is retried; 'alight jobs --state failed' lists what failed"),
-            ], entries: entries
+            entries: entries
         ).text
     }
 
@@ -58,7 +54,7 @@ package struct IncrontabImport {
         let path = Self.field(&rest)
         let mask = Self.field(&rest)
         let command = Self.trimmed(rest)
-        let origin = ["line \(line): \(trimmed)"]
+        let origin = "line \(line): \(trimmed)"
         func dropped(_ reason: String) -> ImportedEntry { .dropped(origin: origin, reason: reason) }
         guard !mask.isEmpty else { return dropped("the line has no mask and no command") }
         guard !command.isEmpty else { return dropped("the line has no command") }
@@ -86,7 +82,7 @@ package struct IncrontabImport {
     }
 
     private mutating func rule(
-        _ written: [UInt8], mask: IncronMask, _ command: String, line: Int, origin: [String]
+        _ written: [UInt8], mask: IncronMask, _ command: String, line: Int, origin: String
     ) -> ImportedEntry {
         let path = PathBytes(written).normalized
         let isWild = written.contains { "*?[".utf8.contains($0) } && (try? Glob(YAMLText.wildGlob(path.bytes))) != nil
@@ -128,10 +124,6 @@ package struct IncrontabImport {
         }
         if String(validating: path.bytes, as: UTF8.self) == nil {
             rule.changes.append("bytes of the path that are not UTF-8 are replaced by '?', which matches any")
-        }
-        if mask.ignoresOwnChanges {
-            rule.keys.append(("while_busy", "drop"))
-            rule.converted.append("no events for changes while the command runs")
         }
         addCommand(
             command, to: &rule, mask: mask, isFile: isFile, hasSlash: written.last == .slash && path.bytes != [.slash])

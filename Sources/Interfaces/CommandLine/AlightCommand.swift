@@ -27,7 +27,7 @@ struct AlightCommand: ParsableCommand {
               alight retry --all      retry all failed jobs
               alight undo ID          undo what a job did to files
               alight watch PATH       print file events, without rules
-              alight import           convert an incron table or a direvent configuration
+              alight import           convert an incron table
               alight plugins          list, describe, create and test plugins
               alight config           show the configuration in effect
               alight schema           print the JSON Schema of rules files, for editors

@@ -68,7 +68,7 @@ extension Dispatcher {
         guard entry.job.attempt == 0, !event.kind.isLifecycle,
             isOneTooMany(event.path, of: event.path, state, at: time.now)
         else { return true }
-        // Skipping a piece of text, or one event of many, would break the order.
+        // Skipping a piece of text would break the order.
         state.jobs.delay(entry.number, until: time.now + LoopGuard.period)
         return false
     }

@@ -242,7 +242,6 @@ package struct EngineLoop: ~Copyable {
             case .superseded(let view, let offer):
                 dispatcher.jobs.recordSuperseded(dispatcher.jobs.rules[view], offer)
             case .overtaken(let view, let number): dispatcher.stop(view, number)
-            case .busy(let view, let path): dispatcher.jobs.reportBusy(dispatcher.jobs.rules[view], path)
             }
         }
         if !settled.isEmpty { engine.monitor.recordSettled(settled, at: now) }
@@ -272,7 +271,7 @@ package struct EngineLoop: ~Copyable {
         let isLast = engine.options.isOnce && run.isReady && reconciler.isSettled
         let isGathering = run.phase == .running && !isLast
         dispatcher.fill(&reconciler, at: now, isGathering: isGathering)
-        // A move that has not settled is frozen only here; its row and its job belong to one commit.
+        // The ledger row of a stored event and its job belong to one commit.
         guard applyEffects() else { return }
         dispatcher.fill(&reconciler, at: now, isGathering: isGathering)
     }

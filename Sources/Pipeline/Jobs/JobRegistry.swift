@@ -96,7 +96,6 @@ struct JobRegistry: ~Copyable {
             entry.job = job
             entry.schedule?.isRunning = true
         }
-        reconciler.views[state.index].startFrozen(entry.job.event)
         guard let outcome = job.interruptedTooOften(state.rule.retry) else { return input }
         endUnrun(input, state, outcome, &reconciler, at: time.now)
         return nil
@@ -227,25 +226,14 @@ struct JobRegistry: ~Copyable {
 
     /// Records that a path was removed before an action received it.
     mutating func recordGone(_ state: RuleState, _ path: PathBytes, wasHandled: Bool) {
-        let job = unleased(wasHandled ? .modified : .created, path, state)
+        let event = FileEvent(
+            kind: wasHandled ? .modified : .created, path: path, root: state.rule.root(matching: path) ?? path.parent,
+            snapshot: .unseen, origin: .live, time: host.clock.time())
+        let job = Job(id: JobID(now: event.time), rule: state.rule.name, event: event)
         number += 1
         newJobs.insert(job.id)
         end(StoredJob(job, .skipped, nil, number: number), .gone)
         reportUnrun(job, state, .gone)
-    }
-
-    /// Reports that a change that settled while its action ran was dropped.
-    func reportBusy(_ state: RuleState, _ path: PathBytes) {
-        let outcome = Outcome(.skipped, "its action was running for an earlier state of the file", code: "busy")
-        reportUnrun(unleased(.modified, path, state), state, outcome)
-    }
-
-    private func unleased(_ kind: EventKind, _ path: PathBytes, _ state: RuleState) -> Job {
-        let rule = state.rule
-        let event = FileEvent(
-            kind: kind, path: path, root: rule.root(matching: path) ?? path.parent, snapshot: .unseen, origin: .live,
-            time: host.clock.time())
-        return Job(id: JobID(now: event.time), rule: rule.name, event: event)
     }
 
     /// Ends a job in favor of a newer event; a job without attempts leaves no row.

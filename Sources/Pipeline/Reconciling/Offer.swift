@@ -25,8 +25,6 @@ package struct Offer: Sendable {
     package var isInterrupted = false
     /// Whether a path of the event was uncertain at the lease.
     package var isUncertain: Bool
-    /// Whether it runs on another host and survives a restart.
-    package var isSent = false
     /// Whether it was given up and its `on_failure` runs, which survives a restart.
     package var isGivenUp = false
     /// Whether the current step may remove the input without finishing.
@@ -60,6 +58,8 @@ package struct Offer: Sendable {
     /// Whether an interrupted attempt may have removed the input without finishing.
     package var mayHaveRemovedInput: Bool { isInterrupted && mayRemoveInput }
     package var isRunning: Bool { state == .leased }
+    /// Whether the events at its paths are recorded for its outcome.
+    var keepsRecord: Bool { isRunning || steps > 0 }
     /// The signs with which its path is due again if the action has not started.
     var signs: Hint.Signs { event.kind == .modified ? .written : [] }
 }

@@ -21,7 +21,7 @@ extension Reconciler {
         case stillWritten(PathBytes, for: Duration)
     }
 
-    /// What a transition requires of the owner of the reconciler, see ``SharedState/takeEffects()``.
+    /// A requirement of a transition for the owner of the reconciler, see ``SharedState/takeEffects()``.
     ///
     /// Views are identified by their indexes, so effects are taken before the views change.
     package enum Effect: Sendable {
@@ -41,8 +41,6 @@ extension Reconciler {
         /// The owner stops the action, and ends the offer with ``Reconciler/Termination/overtaken``. Repeated while the
         /// file changes.
         case overtaken(view: Int, number: UInt64)
-        /// A path has changed while its action ran, and the view drops such changes.
-        case busy(view: Int, PathBytes)
     }
 
     /// An event of a due path that may be leased, as far as the reconciler itself is concerned.

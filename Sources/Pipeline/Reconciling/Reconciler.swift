@@ -301,7 +301,7 @@ package struct Reconciler: ~Copyable {
 
     // MARK: Frozen events
 
-    /// Freezes the due events of views that report each settled change, or the text added to files.
+    /// Freezes the due events of views that follow the growth of files.
     ///
     /// All hints must be received before. The ledger rows are set to the state that the events show.
     package mutating func freezeDue() {

@@ -17,8 +17,6 @@ package final class SharedState {
     var unlisted: Set<PathBytes> = []
     /// The number of the last offer.
     package var number: UInt64 = 0
-    /// A rule of the core that a test leaves out.
-    package var omitted: CoreRule?
 
     /// Paths that the watcher has to hint again after it has polled the directories around them.
     var doubted: [PathBytes] = []
@@ -26,7 +24,7 @@ package final class SharedState {
     private(set) var request: UInt32 = 1
     /// The changes of stored due paths since the last commit.
     package internal(set) var dueChanges: [RuleID: [PathBytes: DueChange]] = [:]
-    /// What the owner has to do because of the transitions since it last took the effects, in their order.
+    /// The requirements of the transitions since the owner last took them, in their order.
     private var effects: [Reconciler.Effect] = []
 
     init(
@@ -56,11 +54,6 @@ package final class SharedState {
         defer { effects = [] }
         return effects
     }
-
-    func applies(_ rule: CoreRule) -> Bool { rule != omitted }
-
-    /// Whether the events at the paths of an offer are recorded for its outcome.
-    func keepsRecord(_ offer: Offer) -> Bool { offer.isRunning || offer.steps > 0 && applies(.retainedSteps) }
 
     /// Makes a path settle by each of the policies.
     ///

@@ -100,7 +100,7 @@ package struct View: Sendable {
     var readsExtended: Bool { !mask.isDisjoint(with: [.attributes, .xattr]) }
 
     /// Whether an event with content is frozen as soon as it has settled.
-    package var freezes: Bool { tail != nil || whileBusy == .queue }
+    package var freezes: Bool { tail != nil }
 
     /// Whether the first listing reports existing files.
     var reportsExisting: Bool {

@@ -29,15 +29,15 @@ extension ViewReconciler {
 
     private func judgeGone(_ path: PathBytes, _ row: LedgerRow) -> Judgement {
         let signs = due[path]?.signs ?? []
-        guard row.handled != nil || isUncertain(row), isRemoved(path, row.handled) else { return .nothing(nil) }
+        guard row.handled != nil || row.trust == .uncertain, isRemoved(path, row.handled) else { return .nothing(nil) }
         if let was = row.handled {
             if let other = movedTo(was, from: path, isGone: true) { return .wait(.path(other)) }
-            if view.mask.contains(.moved), shared.applies(.listing) {
+            if view.mask.contains(.moved) {
                 if !shared.unlisted.isEmpty { return .wait(.listing) }
                 if isPolled(path) || signs.contains(.polled), due[path]?.isConfirmed != true { return .wait(.listing) }
             }
         }
-        if row.isSuppressed && shared.applies(.suppressed) || !view.mask.contains(.deleted) { return .unreported(nil) }
+        if row.isSuppressed || !view.mask.contains(.deleted) { return .unreported(nil) }
         var event = event(.deleted, path, row.handled ?? .unseen)
         event.isByMove = signs.isSuperset(of: [.vanished, .moved])
         return .event(attributed(event))
@@ -45,7 +45,7 @@ extension ViewReconciler {
 
     private func judgePresent(_ path: PathBytes, _ row: LedgerRow, _ now: Snapshot) -> Judgement {
         let mask = view.mask
-        let isUncertain = isUncertain(row)
+        let isUncertain = row.trust == .uncertain
         let seen = now
         guard let handled = row.handled else {
             if let move = move(to: path, now, isReplacing: false) { return move }
@@ -114,8 +114,6 @@ extension ViewReconciler {
         due[path]?.signs.contains(.written) ?? false
             || shared.dirty.hints(of: path, policy)?.signs.contains(.written) ?? false
     }
-
-    func isUncertain(_ row: LedgerRow) -> Bool { row.trust == .uncertain && shared.applies(.certain) }
 
     private func reported(_ event: FileEvent, _ seen: Snapshot) -> Judgement {
         guard view.mask.takes(event.kind, changed: event.changed) else { return .unreported(seen) }
@@ -222,9 +220,7 @@ extension ViewReconciler {
     private func movedTo(
         _ was: Snapshot, from path: PathBytes, isGone: Bool = false, after chain: Set<PathBytes> = []
     ) -> PathBytes? {
-        guard shared.applies(.waitForMove), view.mask.contains(.moved), was.identity.birth != 0,
-            !row(path).isSuppressed
-        else { return nil }
+        guard view.mask.contains(.moved), was.identity.birth != 0, !row(path).isSuppressed else { return nil }
         let chain = chain.union([path])
         func isTarget(_ other: PathBytes) -> Bool {
             guard !chain.contains(other), root(of: other) != nil, !isEndless(other), let now = present(other),

@@ -17,7 +17,7 @@ extension ViewReconciler {
     /// Takes one due path, if it may be leased.
     package mutating func candidate(_ path: PathBytes, at now: ContinuousClock.Instant) -> Reconciler.Candidate? {
         guard due[path] != nil else { return nil }
-        let old = offers.offer(at: path).flatMap { shared.applies(.busy) || !$0.isRunning ? $0 : nil }
+        let old = offers.offer(at: path)
         if old?.isRunning == true || offers.isOutput(path) || hasUnfinishedText(path) {
             due.wait(path, for: .path(path))
             return nil
@@ -141,12 +141,11 @@ extension ViewReconciler {
     /// Whether a path may be leased: it is in the state in which it settled, or it is a move, and the other path of
     /// its retry has also settled.
     private mutating func isReady(_ path: PathBytes, _ judgement: Judgement, _ old: Offer?) -> Bool {
-        if case .event(let event) = judgement, event.kind == .moved, shared.applies(.moveAtOnce) { return true }
+        if case .event(let event) = judgement, event.kind == .moved { return true }
         // The view no longer matches the path: the offer runs unchanged.
         if old != nil, root(of: path) == nil { return true }
         guard let settled = due[path]?.settled else { return false }
-        let isAsSettled = settled == stamp(path, judgement)
-        guard isAsSettled || !shared.applies(.settledMetadata) else {
+        guard settled == stamp(path, judgement) else {
             resettle(path)
             return false
         }
@@ -173,9 +172,11 @@ extension ViewReconciler {
     /// Whether the disk is in the offered state, so that the offer can be repeated unchanged.
     func isAsOffered(_ offer: Offer) -> Bool {
         let now = inspect(offer.path)
-        if offer.hasRemovedInput, shared.applies(.steps) { return true }
-        if offer.isInterrupted, offer.mayRemoveInput, offer.event.kind != .deleted, shared.applies(.reenter) {
-            if now == nil || shared.callbacks.hasWork(index, offer) { return true }
+        if offer.hasRemovedInput { return true }
+        if offer.isInterrupted, offer.mayRemoveInput, offer.event.kind != .deleted,
+            now == nil || shared.callbacks.hasWork(index, offer)
+        {
+            return true
         }
         guard let offered = offer.offered else { return now == nil }
         guard let now else { return false }
@@ -189,8 +190,7 @@ extension ViewReconciler {
 
     /// Whether the disk is in the state that the last attempt of an offer left.
     private func isLeft(_ offer: Offer) -> Bool {
-        guard shared.applies(.leftBehind), offer.event.from == nil, let left = offer.left, let now = inspect(offer.path)
-        else { return false }
+        guard offer.event.from == nil, let left = offer.left, let now = inspect(offer.path) else { return false }
         return now.isSameState(as: left) && !wasRewritten(offer.path, left, now)
     }
 
@@ -203,7 +203,7 @@ extension ViewReconciler {
         }
         removeDue(offer.event)
         offer.state = .leased
-        if offer.steps == 0 || !shared.applies(.retainedSteps) {
+        if offer.steps == 0 {
             offer.wasNamed = false
             offer.missedHints = false
             offer.changed = present(offer.path)?.changed
@@ -246,7 +246,7 @@ extension ViewReconciler {
     /// Ends an offer in favor of a newer event; its paths stay uncertain and are compared.
     mutating func supersede(_ number: UInt64, settled: PathBytes? = nil) {
         guard let offer = offers[number] else { return }
-        if shared.applies(.keepUncertain) { for path in offer.paths { set(path, row(path)) } }
+        for path in offer.paths { set(path, row(path)) }
         offers.remove(offer)
         for path in offer.paths where path != settled { compare(path) }
         shared.add(.superseded(view: index, offer))
@@ -280,8 +280,7 @@ extension ViewReconciler {
 
     /// Whether an event is frozen and not leased.
     func freezes(_ event: FileEvent) -> Bool {
-        guard view.tail != nil else { return view.whileBusy == .queue }
-        return event.snapshot.type == .file && (event.kind == .created || event.kind == .modified)
+        view.freezes && event.snapshot.type == .file && (event.kind == .created || event.kind == .modified)
     }
 
     /// Sets the ledger to the state that an event shows, and stores the event.
@@ -298,11 +297,6 @@ extension ViewReconciler {
         markNames(of: event)
     }
 
-    /// Records that an action for a frozen event is about to start.
-    package mutating func startFrozen(_ event: FileEvent) {
-        if event.kind.isDifference { frozen.start(event.path) }
-    }
-
     /// Records that the row of a frozen event is finished: the paths that it names are compared again.
     ///
     /// All hints that were queued when the result arrived must be received before.
@@ -310,28 +304,18 @@ extension ViewReconciler {
         _ event: FileEvent, _ termination: Reconciler.Termination, at now: ContinuousClock.Instant
     ) {
         guard event.kind.isDifference else { return }
-        let running = frozen.finish(event.path)
         // Later events of the path report its outcome.
         if frozen.count(of: event.path) == 1, let handled = row(event.path).handled,
             handled.isSameState(as: event.snapshot)
         {
-            let mayHaveMissed = termination == .succeeded && mayHaveMissed(event, running)
-            if termination == .gone, event.kind == .created {
-                set(event.path, LedgerRow())
-            } else if termination == .gone || mayHaveMissed {
-                set(event.path, LedgerRow(handled, .uncertain))
+            if termination == .gone {
+                set(event.path, event.kind == .created ? LedgerRow() : LedgerRow(handled, .uncertain))
             }
         }
         for path in event.paths where frozen.count(of: path) > 0 {
             frozen.remove(path)
             compare(path, quiet: .zero)
         }
-    }
-
-    /// Whether the file of a frozen event may have been absent from its path while the action ran.
-    func mayHaveMissed(_ event: FileEvent, _ path: FrozenPaths.Running?) -> Bool {
-        guard let path, event.kind != .deleted, event.tail == nil else { return false }
-        return path.wasNamed || path.missedHints && present(event.path)?.changed != event.snapshot.changed
     }
 
     /// Restores the rows of frozen events that an earlier run left.
@@ -399,19 +383,6 @@ extension ViewReconciler {
             isWanted = mask.contains(.created)
         }
         if isWanted { shared.add(.overtaken(view: index, number: offer.number)) }
-    }
-
-    /// Records the changes that have settled at the paths of an offer while it ran as handled.
-    mutating func dropSettled(_ offer: Offer) {
-        for path in offer.paths where due[path]?.settled != nil {
-            let judgement = judge(path)
-            guard case .event(let event) = judgement, event.kind != .moved, isReady(path, judgement, nil) else {
-                continue
-            }
-            markHandled(path, as: .some(event.kind == .deleted ? nil : event.snapshot))
-            removeDue(path)
-            shared.add(.busy(view: index, path))
-        }
     }
 }
 

@@ -70,7 +70,6 @@ extension ViewReconciler {
         guard var offer = offers[number] else { return }
         releaseOutputs(number)
         let there = inspect(offer.path)
-        offer.isSent = false
         let hasChanged = offer.left.map { left in there.map { !$0.isSameState(as: left) } ?? true } ?? true
         offer.left = there
         switch termination {
@@ -92,8 +91,6 @@ extension ViewReconciler {
         }
         offers.remove(offer)
         settleRows(offer, there, hasChanged: hasChanged, termination)
-        if view.whileBusy == .drop { dropSettled(offer) }
-        guard shared.applies(.recheck) else { return }
         for path in offer.paths { compare(path, as: path == offer.path ? .some(there) : nil, at: now) }
         if let offered = offer.offered {
             markNames(of: offer.event)
@@ -131,10 +128,9 @@ extension ViewReconciler {
         if offer.hasWrittenPath, let own = row(offer.path).handled {
             (isSure, handled) = (there.map(own.isUnchanged) ?? false, own)
         }
-        if !shared.applies(.readWhatWasOffered) { isSure = true }
         if let from = offer.event.from {
             settleSource(from, of: offer, termination)
-            isSure = isSure && (offer.trustBefore[from] == .certain || !shared.applies(.certain))
+            isSure = isSure && offer.trustBefore[from] == .certain
         }
         // As with refusals that do not depend on the content, nothing remains to be reported.
         if termination == .refused { isSure = true }
@@ -167,14 +163,13 @@ extension ViewReconciler {
     package mutating func restore(_ former: [Offer], at now: ContinuousClock.Instant) {
         shared.active.insert(index)
         for var offer in former {
-            if offer.isRunning, !offer.isSent, !offer.isGivenUp {
+            if offer.isRunning, !offer.isGivenUp {
                 offer.state = .retrying(now)
                 offer.attempt += 1
                 offer.isInterrupted = true
                 offer.left = inspect(offer.path)
             }
-            let isRetained = offer.steps > 0 && shared.applies(.retainedSteps) || offer.isSent && shared.applies(.sent)
-            if isRetained || offer.isGivenUp { offer.missedHints = true }
+            if offer.steps > 0 || offer.isGivenUp { offer.missedHints = true }
             offer.trustBefore = [:]
             shared.number = max(shared.number, offer.number)
             offers.insert(offer)
@@ -199,7 +194,7 @@ extension ViewReconciler {
             failed.offered.map { offered in
                 row.trust == .failed && row.handled?.isSameState(as: offered) == true
             } ?? (row == LedgerRow())
-        if shared.applies(.overtaken), !failed.hasRemovedInput, isOverdue || !isCurrent {
+        if !failed.hasRemovedInput, isOverdue || !isCurrent {
             for path in failed.paths {
                 // An empty row means that the deletion was received since; a withheld one, that nothing was; a certain
                 // one, that a later job has succeeded.
@@ -215,7 +210,6 @@ extension ViewReconciler {
         offer.trustBefore = [:]
         offer.state = .retrying(now)
         offer.attempt = 2
-        offer.isSent = false
         offer.missedHints = true
         offers.insert(offer)
         shared.active.insert(index)
@@ -243,7 +237,7 @@ extension ViewReconciler {
         guard frozen.count(of: path) == 0 else { return false }
         if let offer = offers.offer(at: path) {
             guard !offer.isRunning else { return false }
-            if shared.applies(.ownLane) { supersede(offer.number) }
+            supersede(offer.number)
         }
         change()
         shared.files.paths.forget()

@@ -102,20 +102,19 @@ package struct ViewReconciler {
 
     /// Receives the hints of a path that has started to settle.
     mutating func receive(_ hints: DirtyPaths.Hints, of path: PathBytes) {
-        if shared.applies(.leaseCheck) { due.unsettle(path) }
+        due.unsettle(path)
         // It may be a file that is written for long: its new name no longer waits for it.
         if hints.signs.contains(.appeared) { due.wake(.path(path)) }
         // A move is leased before it has settled.
-        guard let file = hints.file, hints.signs.contains(.appeared), shared.applies(.moveAtOnce),
-            view.mask.contains(.moved), due[path] == nil, shared.ledger.handles(file, view.id)
+        guard let file = hints.file, hints.signs.contains(.appeared), view.mask.contains(.moved), due[path] == nil,
+            shared.ledger.handles(file, view.id)
         else { return }
         addDue(path, settled: nil, hints)
     }
 
-    /// Records a create, move or delete event of a path for the offers and frozen events that it may concern.
+    /// Records a create, move or delete event of a path for the offer that it may concern.
     mutating func markNamed(_ path: PathBytes) {
-        frozen.markNamed(path)
-        guard let offer = offers.offer(at: path), shared.keepsRecord(offer), !offer.wasNamed else { return }
+        guard let offer = offers.offer(at: path), offer.keepsRecord, !offer.wasNamed else { return }
         offers.update(offer.number) { $0.wasNamed = true }
     }
 
@@ -123,15 +122,13 @@ package struct ViewReconciler {
         for (number, offer) in offers.all where offer.paths.contains(where: { $0.isInside(directory) }) {
             offers.update(number) { $0.wasNamed = true }
         }
-        frozen.markNamed(inside: directory)
     }
 
     /// Records that hints may have been lost.
     mutating func markMissedHints() {
-        for (number, offer) in offers.all where shared.keepsRecord(offer) {
+        for (number, offer) in offers.all where offer.keepsRecord {
             offers.update(number) { $0.missedHints = true }
         }
-        frozen.markMissedHints()
     }
 
     /// Makes a path due that has settled, or records that it needs no action.
@@ -316,7 +313,7 @@ package struct ViewReconciler {
     }
 
     private mutating func storeDue(_ path: PathBytes, _ isDue: Bool) {
-        guard view.storesDuePaths, shared.applies(.dueRows) else { return }
+        guard view.storesDuePaths else { return }
         let change = isDue ? DueChange.stored(due[path]?.writer) : .deleted
         shared.dueChanges[view.id, default: [:]][path] = change
     }
@@ -324,7 +321,7 @@ package struct ViewReconciler {
     /// Removes a path from the order that needs no action.
     mutating func resolve(_ path: PathBytes, wasHandled: Bool) {
         let entry = removeDue(path)
-        if shared.applies(.skipped), let file = entry?.announced, present(path) == nil, !isKnownElsewhere(file, path) {
+        if let file = entry?.announced, present(path) == nil, !isKnownElsewhere(file, path) {
             shared.add(.gone(view: index, path, wasHandled: wasHandled))
         }
         due.wake(.path(path))
@@ -397,7 +394,7 @@ package struct ViewReconciler {
     mutating func markOtherNames(
         _ path: PathBytes?, _ identities: some Sequence<FileIdentity>, _ signs: Hint.Signs = []
     ) {
-        for identity in Set(identities) where shared.applies(.names) && !hasCompared(identity) {
+        for identity in Set(identities) where !hasCompared(identity) {
             let file = fileNames(of: identity)
             for other in file.present.union(file.others).sorted()
             where other != path && due[other] == nil && !isDirty(other) {

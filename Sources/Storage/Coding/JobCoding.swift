@@ -131,7 +131,6 @@ extension Offer: JSONRecord {
         json.member(flag: "removed_input", &hasRemovedInput)
         json.member(flag: "interrupted", &isInterrupted)
         json.member(flag: "uncertain", &isUncertain)
-        json.member(flag: "sent", &isSent)
         json.member(flag: "may_remove_input", &mayRemoveInput)
         json.member("left", &left)
         json.member(flag: "repeat", &isRepeat)

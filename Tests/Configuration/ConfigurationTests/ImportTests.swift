@@ -8,9 +8,8 @@ import Testing
 struct ImportTests {
     private static let directory = Golden.directory.appending("Import")
 
-    private static func tables(_ suffix: String) -> [String] {
-        TestFile.names(in: directory).map { String(decoding: $0, as: UTF8.self) }.filter { $0.hasSuffix(suffix) }
-    }
+    private static let tables = TestFile.names(in: directory).map { String(decoding: $0, as: UTF8.self) }
+        .filter { $0.hasSuffix(".incrontab") }
 
     /// Treats a path with an extension as a file and any other path as a directory.
     private static func nature(_ path: PathBytes) -> PathNature {
@@ -21,33 +20,24 @@ struct ImportTests {
 
     private static func rules(_ name: String) -> String {
         let table = TestFile.read(directory.appending(name)) ?? []
-        return name.hasSuffix(".direvent")
-            ? DireventImport.rules(from: table, source: name, nature: nature)
-            : IncrontabImport.rules(from: table, source: name, nature: nature)
+        return IncrontabImport.rules(from: table, source: name, nature: nature)
     }
 
-    private static let all = tables(".incrontab") + tables(".direvent")
-
     @Test func `there are enough tables`() {
-        #expect(Self.tables(".incrontab").count >= 3)
-        let lines = Self.tables(".incrontab").reduce(0) { count, name in
+        #expect(Self.tables.count >= 3)
+        let lines = Self.tables.reduce(0) { count, name in
             count + (TestFile.read(Self.directory.appending(name)) ?? []).count { $0 == UInt8(ascii: "\n") }
         }
         #expect(lines >= 50)
-        let blocks = Self.tables(".direvent").reduce(0) { count, name in
-            let text = TestFile.text(Self.directory.appending(name)) ?? ""
-            return count + text.split(separator: "\n").count { $0.hasPrefix("watcher") }
-        }
-        #expect(blocks >= 12)
     }
 
-    @Test(arguments: all)
+    @Test(arguments: tables)
     func `a table produces the recorded rules`(name: String) {
         let text = Self.rules(name)
         #expect(text == Golden.text("Import/\(name)", recording: text))
     }
 
-    @Test(arguments: all)
+    @Test(arguments: tables)
     func `the rules load without an error, one for each imported line`(name: String) {
         let text = Self.rules(name)
         // The programs of the tables do not exist on every machine.
@@ -97,43 +87,6 @@ struct ImportTests {
         #expect(Self.rule("/srv/in IN_CREATE,dotdirs=true /bin/echo")?.root(matching: "/srv/in/.hidden/a") != nil)
         #expect(Self.rule("/srv/in IN_CREATE,recursive=false /bin/echo")?.root(matching: "/srv/in/x/a") == nil)
         #expect(Self.rule("/srv/in IN_CREATE,recursive=false /bin/echo")?.root(matching: "/srv/in/.x") != nil)
-    }
-
-    private static func watcher(_ text: String) -> [String] {
-        let loaded = load(DireventImport.rules(from: Array(text.utf8), source: "t", nature: nature))
-        guard case .exec(let words) = loaded.rulesInOrder.first?.actions.first?.work else { return [] }
-        return words.dropFirst(5).map { word in
-            word.parts.map { part in
-                switch part {
-                case .literal(let bytes): String(decoding: bytes, as: UTF8.self)
-                case .placeholder(let placeholder): "<\(placeholder)>"
-                }
-            }.joined()
-        }
-    }
-
-    @Test(arguments: [
-        ("$file", ["<name>"]), ("a${file}b", ["a<name>b"]), ("'$file'", ["$file"]), (#"\"x $file\""#, ["x <name>"]),
-        ("$genev_name $genev_code", ["create", "1"]), ("$nothing x", ["x"]), ("a | b > c", ["a", "|", "b", ">", "c"]),
-        (#"\\$file"#, ["$file"]),
-    ])
-    func `the arguments of a watcher's command are split`(command: String, expected: [String]) {
-        let text = "watcher { path /srv/in; event create; command \"/bin/echo \(command)\"; }"
-        #expect(Self.watcher(text) == ["/bin/echo"] + expected)
-    }
-
-    @Test func `in a watcher's shell command a name is a quoted variable`() {
-        let text = #"watcher { path /srv/in; event create; option shell; command "cat $file '$file' >x"; }"#
-        #expect(Self.watcher(text) == ["/bin/sh", "-c", #"cat "${ALIGHT_PATH##*/}" ''"${ALIGHT_PATH##*/}"'' >x"#])
-    }
-
-    @Test func `no configuration stops the parser`() {
-        for text in [
-            "{", "}", "watcher {", "watcher { path", "\"", "<<", "<<X", "/*", "(", "watcher { path (", "$", "a b c",
-        ] {
-            let rules = DireventImport.rules(from: Array(text.utf8), source: "t", nature: Self.nature)
-            #expect(!load(rules).hasErrors)
-        }
     }
 
     @Test func `control characters in a comment of the rules file are removed`() {

@@ -91,7 +91,7 @@ struct RuleDecodingTests {
             """
             defaults:
               retry: { attempts: 9 }
-              while_busy: queue
+              while_busy: restart
               cooldown: 10s
               on_failure: { use: move, with: { to: /srv/aside/ } }
               catch_up: false
@@ -100,7 +100,7 @@ struct RuleDecodingTests {
                 path: /a/*
                 formerly: [before, long ago]
                 retry: { delay: 20m, on: temporary }
-                while_busy: drop
+                while_busy: coalesce
                 cooldown: 0
                 catch_up: true
                 action: log
@@ -118,12 +118,12 @@ struct RuleDecodingTests {
         var policy = RetryPolicy(delay: .seconds(1_200), maximumDelay: .seconds(1_200))
         policy.on = .temporary
         #expect(given.retry == policy)
-        #expect(given.whileBusy == .drop && given.cooldown == .zero && given.catchUp)
+        #expect(given.whileBusy == .coalesce && given.cooldown == .zero && given.catchUp)
         #expect(given.formerly == ["before", "long ago"])
         #expect(given.onFailure.map(\.name) == ["log", "shell"])
         let shared = try #require(rules.dropFirst().first)
         #expect(shared.retry == RetryPolicy(attempts: 9))
-        #expect(shared.whileBusy == .queue && shared.cooldown == .seconds(10) && !shared.catchUp)
+        #expect(shared.whileBusy == .restart && shared.cooldown == .seconds(10) && !shared.catchUp)
         #expect(shared.onFailure.map(\.name) == ["move"])
         #expect(shared.onFailure.first?.events == [.created, .moved, .content, .anyAttribute])
         #expect(shared.formerly == ["12"])

@@ -52,36 +52,6 @@ struct ImportCommandTests {
         }
     }
 
-    @Test func `an imported direvent configuration runs`() {
-        withTempTree { tree in
-            TestFile.makeDirectory(tree.path("in/deep"))
-            let root = tree.root.description
-            TestFile.write(
-                tree.path("direvent.conf"),
-                """
-                watcher {
-                    path \(root)/in recursive;
-                    file "*.txt";
-                    event write;
-                    command "cp $file \(root)/got-$genev_name";
-                }
-                watcher { path \(root)/in; event create; option (shell); environ ("WORD=x $file");
-                          command "echo '$file' `printenv WORD DIREVENT_FILE` > \(root)/said-so"; }
-
-                """)
-            let made = Self.alight(tree, ["import", "direvent", "direvent.conf", "--output", "rules.yaml"])
-            #expect(made.exitStatus() == 0)
-            let program = Self.start(tree)
-            TestFile.write(tree.path("in/deep/a.md"), "no")
-            TestFile.write(tree.path("in/deep/a b.txt"), "hello")
-            let (content, arguments) = (tree.path("got-write"), tree.path("said-so"))
-            #expect(Deadline.wait { TestFile.text(content) == "hello" })
-            TestFile.write(tree.path("in/c d.md"), "x")
-            #expect(Deadline.wait { TestFile.text(arguments) == "c d.md x c d.md c d.md\n" })
-            Self.end(program)
-        }
-    }
-
     @Test func `an existing file is not overwritten, and a missing table is an error`() {
         withTempTree { tree in
             let rules = tree.path("rules.yaml")

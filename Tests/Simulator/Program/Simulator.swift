@@ -1,17 +1,15 @@
 import Glibc
-import Reconciling
 import Simulation
 
 /// Runs the core in simulated worlds and prints failures.
 ///
 ///     simulator [--first N] [--runs N] [--steps N] [--seconds N] [--keep-going] [--known SEED,SEED...]
-///               [--invariant] [--ledger [--omitting RULE]]
-///     simulator --seed N [--steps N] [--ledger [--omitting RULE]] [-v]
+///     simulator --seed N [--steps N] [--faulty] [-v]
 ///     simulator --scripted [NAME] [-v]
 ///
 /// Without a seed, it performs runs until one fails or for 60 seconds; with `--keep-going`, until the end, counting
-/// the failures by kind. With `--invariant`, the ledger is also checked after each step. A run of a known seed must
-/// fail and is not counted. The digest covers everything that actions received and is equal for equal runs.
+/// the failures by kind. With `--faulty`, the watcher reports only new paths. A run of a known seed must fail and is not
+/// counted. The digest covers everything that actions received and is equal for equal runs.
 struct Simulator {
     private var first: UInt64 = 1
     private var runs = UInt64.max
@@ -22,10 +20,7 @@ struct Simulator {
     private var isVerbose = false
     private var keepsGoing = false
     private var known: Set<UInt64> = []
-    private var checksInvariant = false
-    private var core = SimulatedCore.engine
-    private var omitted: CoreRule?
-    private var isLedger = false
+    private var isFaulty = false
 
     init(_ arguments: ArraySlice<String>) {
         var rest = arguments
@@ -56,19 +51,16 @@ struct Simulator {
                 let seeds = (rest.popFirst() ?? "").split(separator: ",").map { UInt64($0) }
                 guard seeds.allSatisfy({ $0 != nil }) else { fail("\(option) requires seeds, separated by commas") }
                 known = Set(seeds.compactMap(\.self))
-            case "--invariant": checksInvariant = true
-            case "--omitting": omitted = rest.popFirst().flatMap(CoreRule.init)
-            case "--ledger": isLedger = true
+            case "--faulty": isFaulty = true
             case "-v": isVerbose = true
             default: fail("unknown option '\(option)'")
             }
         }
-        if isLedger { core = .ledger(omitting: omitted) }
     }
 
     func run() -> Int32 {
         if let scripted { return runScripted(scripted) }
-        if let seed { return report(RandomRun(seed: seed, steps: steps, on: core, checksInvariant: checksInvariant)) }
+        if let seed { return report(RandomRun(seed: seed, steps: steps, isFaulty: isFaulty)) }
         let clock = ContinuousClock()
         let start = clock.now
         var done: UInt64 = 0
@@ -76,7 +68,7 @@ struct Simulator {
         var digest: UInt64 = 0xCBF2_9CE4_8422_2325
         var kinds: [String: [UInt64]] = [:]
         while done < runs, clock.now - start < .seconds(seconds) {
-            let run = RandomRun(seed: first + done, steps: steps, on: core, checksInvariant: checksInvariant)
+            let run = RandomRun(seed: first + done, steps: steps, isFaulty: isFaulty)
             done += 1
             operations += run.steps.count
             digest = digest &* 0x100_0000_01B3 ^ run.digest
@@ -123,16 +115,11 @@ struct Simulator {
 
     private func runScripted(_ name: String) -> Int32 {
         var failures = 0
-        let cases = ScriptedCase.all.filter {
-            (name.isEmpty || $0.name == name) && (core == .engine ? $0.isForEngine : $0.isForLedger)
-        }
+        let cases = ScriptedCase.all.filter { name.isEmpty || $0.name == name }
         for scripted in cases {
             var trace: (@Sendable (String) -> Void)?
             if isVerbose { trace = { print("    \($0)") } }
-            if let failure = core == .engine
-                ? scripted.run(trace: trace)
-                : scripted.runLedger(omitting: omitted, trace: trace)
-            {
+            if let failure = scripted.run(trace: trace) {
                 failures += 1
                 print("\(scripted.name): \(failure)")
             }

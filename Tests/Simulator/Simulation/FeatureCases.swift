@@ -42,35 +42,25 @@ enum FeatureCases {
         ScriptedCase(
             "a declared output that is deleted, and written again", "new d, write d, delete o/d",
             gives: "created d, deleted o/d, modified d, modified o/d"
-        ) { $0.steps = [.copy] }.onLedger(gives: "created d, deleted o/d, modified d"),
+        ) { $0.steps = [.copy] },
         ScriptedCase("an output, and a crash", "create y/a, start, crash", gives: "created y/a, created y/a") {
             $0.steps = [.copy]
-        }.onLedger(gives: "created y/a, created y/a, created o/a, modified o/a"),
+        },
         ScriptedCase("a batch", "create a, create b, create c", gives: "created a, created b, created c") {
             $0.batch = 2
         },
         ScriptedCase("restart", "create a, start a, write a, settle, run, ok", gives: "created a, created a") {
             $0.whileBusy = .restart
-        }.onLedger(gives: "created a"),
+        },
         ScriptedCase(
             "restart, after its effect", "create a, start a, run, write a, settle", gives: "created a, created a"
         ) { $0.whileBusy = .restart },
-        ScriptedCase("queue", "new a, write a, settle, write a, settle", gives: "created a, modified a, modified a") {
-            $0.whileBusy = .queue
-        },
-        ScriptedCase("drop", "create a, start a, write a, settle, run, ok", gives: "created a") {
-            $0.whileBusy = .drop
-        },
-        ScriptedCase(
-            "drop, and a move", "create a, start a, rename a b, settle, run, ok",
-            gives: "created a, moved a>b"
-        ) { $0.whileBusy = .drop }.onLedger(gives: "created a, moved a>b, modified b"),
         ScriptedCase("arriving", "create a, read, turn, write a", gives: "arriving a, created a") {
             $0.events = [.arriving, .created]
         },
         ScriptedCase("raw", "new a, read a", gives: "opened a, created a, opened a, accessed a, closed a") {
             $0.events = [.created, .opened, .accessed, .closed]
-        }.onLedger(gives: "created a, opened a, opened a, accessed a, closed a"),
+        },
         ScriptedCase(
             "a rescan that is reported", "rescan, rest", gives: "scanStarted , scanEnded "
         ) { $0.events = [.scanStarted, .scanEnded] },
@@ -144,8 +134,8 @@ enum FeatureCases {
         ) { $0.follows = true },
         ScriptedCase(
             "text that takes the place of another while both wait", "create a, create c, settle, rename c a",
-            gives: "created a"
-        ) { $0.follows = true }.onLedger(gives: "created a, created c, moved c>a"),
+            gives: "created a, created c, moved c>a"
+        ) { $0.follows = true },
         ScriptedCase(
             "text of a file that is renamed and renamed back while it waits",
             "create a, settle, rename a b, settle, !rename b a, crash, settle", gives: "created a"
@@ -172,22 +162,6 @@ enum FeatureCases {
             "hide y/, new x/b, append x/b, swap x/ y/, rename y/b b, settle, lease, rename b x/b",
             gives: "created x/b, created b, deleted b"
         ) { $0.follows = true },
-        ScriptedCase(
-            "gone when its turn in the queue comes, and back",
-            "create c, settle, lease, !rename c b, begin, rename b c",
-            gives: "skipped c, created c"
-        ) {
-            $0.whileBusy = .queue
-            $0.outside = ["b"]
-        }.onLedger(gives: "created c, modified c"),
-        ScriptedCase(
-            "gone while its action from the queue runs, and back",
-            "create c, settle, lease, begin, rename c b, run c, rename b c",
-            gives: "created c, modified c"
-        ) {
-            $0.whileBusy = .queue
-            $0.outside = ["b"]
-        },
         ScriptedCase(
             "retried by hand after it was deleted",
             "new a, write a, settle, lease, begin, run a, give-up a, delete a, rest, retry, rest",
@@ -219,7 +193,7 @@ enum FeatureCases {
         ) {
             $0.events = [.created, .modified, .attributes]
             $0.steps = [.take, .note]
-        }.onLedger(gives: "take y/b, note y/b, take y/a, note y/a"),
+        },
         ScriptedCase(
             "a set of which a file is replaced while the former one waits for another set",
             "create a.x, create a.y, rest, rename a.x b.x, create a.x",

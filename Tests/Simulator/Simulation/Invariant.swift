@@ -1,5 +1,6 @@
 import ActionAPI
 import FileEvents
+import Reconciling
 import Rules
 import System
 
@@ -7,7 +8,7 @@ extension SimulatedRun {
     /// Checks a run between two steps.
     ///
     /// A rule that asks for all events and refuses nothing has received what the ledger contains: the ledger equals the
-    /// sum of the events whose actions have succeeded. A path on which ledger and disk differ is still being processed.
+    /// sum of the events whose jobs have ended. A path on which ledger and disk differ is still being processed.
     ///
     /// - Returns: The error; nil if there is none.
     func invariantFailure() -> String? {
@@ -15,14 +16,19 @@ extension SimulatedRun {
         for (index, rule) in rules.enumerated() where rule.isPlain && (index == 0 || !rules[0].stops) {
             let present = files(of: loaded[index])
             var ledger: [PathBytes: Snapshot] = [:]
-            program?.visit(rule.name, inside: world.base) { ledger[$0] = $1 }
+            program?.visit(rule.name, inside: world.base) { ledger[$0] = $1.handled }
             let received = record.mirrors[index].received
             for path in Set(ledger.keys).union(present.keys).union(received.keys).sorted() {
+                if isOutOfSight(path) || record.mirrors[index].untracked.contains(path) { continue }
                 let name = world.name(of: path)
-                if !Snapshot.areSame(ledger[path], received[path]) {
+                if !Self.areSame(ledger[path], received[path]), !isRunning(path),
+                    !record.mirrors[index].repeated.contains(path)
+                {
                     return "\(name): the ledger is not what the action has received"
                 }
-                if !Snapshot.areSame(ledger[path], present[path]), !isPending(path, rule.name) {
+                // No hint names the other names of a file that has changed.
+                if let file = present[path], file.links > 1 || changedByName.contains(file.identity) { continue }
+                if !Self.areSame(ledger[path], present[path]), !isPending(path, rule.name) {
                     return "\(name) differs from the ledger, and nothing waits for it"
                 }
             }
@@ -30,12 +36,28 @@ extension SimulatedRun {
         return nil
     }
 
+    /// Whether both are missing or have the same content.
+    private static func areSame(_ one: Snapshot?, _ other: Snapshot?) -> Bool {
+        guard let one, let other else { return one == nil && other == nil }
+        return one.hasSameContent(as: other)
+    }
+
+    /// Whether the program cannot see a path: a mount hides it, or a directory is unreadable.
+    func isOutOfSight(_ path: PathBytes) -> Bool {
+        world.mountedOnce.contains { path.isInside($0) }
+            || path.parent.andParents.contains { world.snapshot($0).map { $0.mode & 0o444 == 0 } ?? false }
+    }
+
     /// Whether something about a path is still to be read, listed, settled or done.
     private func isPending(_ path: PathBytes, _ rule: String) -> Bool {
-        world.waitingEvents > 0 || watcher?.hasWork == true || hasUnreadHints || isSettling(path)
+        world.waitingEvents > 0 || world.isLosing || watcher?.hasWork == true || hasUnreadHints || isSettling(path)
             || program?.hasPending(rule, path) == true
-            || activities.contains { $0.stage == .leased }
-            || activities.flatMap(\.invocations).contains { $0.job.event.path == path || $0.job.event.from == path }
+            || activities.contains { $0.stage == .leased } || isRunning(path)
+    }
+
+    /// Whether an action runs for a path.
+    private func isRunning(_ path: PathBytes) -> Bool {
+        activities.flatMap(\.invocations).contains { $0.job.event.paths.contains(path) }
     }
 }
 

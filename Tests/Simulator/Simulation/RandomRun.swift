@@ -19,8 +19,7 @@ package struct RandomRun {
     /// A digest of everything that actions received and did.
     package private(set) var digest: UInt64 = 0xCBF2_9CE4_8422_2325
 
-    private let core: SimulatedCore
-    private let checksInvariant: Bool
+    private let isFaulty: Bool
     private var dice: SeededGenerator
     /// The generator of the operations that happen between two inspections of files by the program.
     private var races: SeededGenerator
@@ -37,11 +36,9 @@ package struct RandomRun {
     /// - Parameters:
     ///   - seed: The seed.
     ///   - count: The number of steps to draw.
-    ///   - core: The core to run.
-    ///   - checksInvariant: See ``SimulatedRun/checksInvariant``.
-    package init(seed: UInt64, steps count: Int, on core: SimulatedCore = .engine, checksInvariant: Bool = false) {
-        self.core = core
-        self.checksInvariant = checksInvariant
+    ///   - isFaulty: Whether the watcher reports only new paths.
+    package init(seed: UInt64, steps count: Int, isFaulty: Bool = false) {
+        self.isFaulty = isFaulty
         self.seed = seed
         dice = SeededGenerator(seed: seed)
         races = SeededGenerator(seed: seed &+ 2 << 32)
@@ -63,15 +60,11 @@ package struct RandomRun {
         delays = dice.chance(0.5)
         hasBirth = dice.chance(0.93)
         habits = Habits(&dice, rules)
-        if case .ledger = core { simplify() }
         let run = makeRun()
         for _ in 0..<count {
             guard run.failure == nil else { break }
             let step = next(run)
-            if run.take(step) {
-                steps.append(step)
-                run.checkInvariant()
-            }
+            if run.take(step) { steps.append(step) }
         }
         failure = run.run([])
         for byte in run.history.joined(separator: "\n").utf8 {
@@ -80,28 +73,8 @@ package struct RandomRun {
     }
 
     /// Creates a run that has not started.
-    package func makeRun() -> any CoreRun {
-        if case .ledger(let omitted) = core {
-            return LedgerRun(rules, seed: seed, delays: delays, hasBirth: hasBirth, omitting: omitted)
-        }
-        let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth)
-        run.checksInvariant = checksInvariant
-        return run
-    }
-
-    /// Removes the features that the reconciler alone does not implement.
-    private mutating func simplify() {
-        var dice = SeededGenerator(seed: seed &+ 1 << 32)
-        for index in rules.indices {
-            var rule = rules[index]
-            rule.isRemote = dice.chance(0.15)
-            (rule.batch, rule.cooldown, rule.onFailure) = (nil, .zero, [])
-            (rule.group, rule.opens, rule.refusesContent, rule.stops) = ([], nil, false, false)
-            if rule.whileBusy == .coalesce, !rule.follows, !rule.isTree, dice.chance(0.1) { rule.whileBusy = .drop }
-            // No hint reports the names below a directory that the rule excludes.
-            if rule.isTree { rule.outside = [] }
-            rules[index] = rule
-        }
+    package func makeRun() -> SimulatedRun {
+        SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth, isFaulty: isFaulty)
     }
 
     private static func rule(_ dice: inout SeededGenerator, _ name: String) -> SimulatedRule {
@@ -153,14 +126,12 @@ package struct RandomRun {
             rule.follows = true
             (rule.events, rule.refusedSize, rule.batch, rule.whileBusy) = (.differences, nil, nil, .coalesce)
         case 3: rule.opens = 9 * 60 + 1
-        case 4: rule.whileBusy = .queue
-        case 5: rule.refusesContent = true
+        case 4: rule.refusesContent = true
         default: break
         }
     }
 
-    private mutating func next(_ run: any CoreRun) -> Step {
-        if case .ledger = core, dice.chance(0.01) { return .undo(dice.pick(habits.names)) }
+    private mutating func next(_ run: SimulatedRun) -> Step {
         let kind = coming.popLast() ?? habits.steps.pick(&dice)
         if coming.isEmpty, kind == .world, dice.chance(habits.burst) { coming = [.world] }
         // Changes while the program resumes interrupted work.
@@ -204,7 +175,7 @@ package struct RandomRun {
         }
     }
 
-    private mutating func act(_ run: any CoreRun) -> Step {
+    private mutating func act(_ run: SimulatedRun) -> Step {
         let stages = Set(run.actions.map(\.stage))
         guard !stages.isEmpty else { return .lease }
         let stage = dice.pick([.leased, .started, .done].filter(stages.contains))
@@ -217,7 +188,7 @@ package struct RandomRun {
         }
     }
 
-    private mutating func world(_ run: any CoreRun) -> Step {
+    private mutating func world(_ run: SimulatedRun) -> Step {
         let there = run.world.files(below: run.world.base).keys.map { run.world.name(of: $0) }.sorted()
         let known = recent
         func near(_ all: [PathBytes], _ dice: inout SeededGenerator, _ focus: Double) -> PathBytes {

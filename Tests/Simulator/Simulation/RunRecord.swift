@@ -1,3 +1,4 @@
+import ActionAPI
 import FileEvents
 import Pipeline
 import Rules
@@ -17,8 +18,16 @@ struct RunRecord {
         var texts: TextMirror
         /// Paths with a failed job, or without guarantees for other reasons.
         var untracked: Set<PathBytes> = []
-        /// The files as the sum of all events whose actions have succeeded.
+        /// The files as the sum of all events whose jobs have ended.
         var received: [PathBytes: Snapshot] = [:]
+        /// The paths whose last job was only a change by its own program, as which another one may have counted.
+        var repeated: Set<PathBytes> = []
+
+        /// Adds the event of a job that has ended.
+        mutating func receive(_ event: FileEvent) {
+            if let from = event.from { received[from] = nil }
+            received[event.path] = event.kind == .deleted ? nil : event.snapshot
+        }
         /// The files as they were offered to actions that succeeded.
         var handled: [PathBytes: Snapshot] = [:]
         /// Paths for which there was a job since their deletion was last reported.
@@ -34,8 +43,8 @@ struct RunRecord {
     var failed: [JobID] = []
     /// The failed jobs that were retried manually.
     var retried: Set<JobID> = []
-    /// The files of the jobs.
-    private var files: [JobID: FileIdentity] = [:]
+    /// The events of the jobs with a failed attempt.
+    private var events: [JobID: FileEvent] = [:]
     /// The files that first steps have taken away, by job.
     private var archive: [JobID: Taken] = [:]
     /// The jobs whose later steps have recorded the file, or that failed.
@@ -59,11 +68,10 @@ struct RunRecord {
 
     /// Returns the error if the job is the deletion of a file for which there was no job.
     ///
-    /// Directories that existed at the start are excluded, and so are the events of a queue, each of which was accepted
-    /// with those before it.
+    /// Directories that existed at the start are excluded.
     func checkDeletion(_ job: Job, _ run: SimulatedRun) -> String? {
         guard job.event.kind == .deleted, job.steps.isEmpty, !job.isInterrupted, job.previous == nil,
-            let index = index(job.rule, run), !run.rules[index].isTree, run.rules[index].whileBusy != .queue,
+            let index = index(job.rule, run), !run.rules[index].isTree,
             run.loaded[index].events.contains(.created), !mirrors[index].isForgiven,
             !mirrors[index].offered.contains(job.event.path), !retried.contains(job.id)
         else { return nil }
@@ -75,7 +83,12 @@ struct RunRecord {
         for job in jobs where job.event.kind != .deleted {
             guard let index = index(job.rule, run) else { continue }
             mirrors[index].offered.insert(job.event.path)
-            files[job.id] = job.event.snapshot.identity
+            if !run.rules[index].follows, job.event.kind == .created || job.event.kind == .modified,
+                job.event.snapshot.links == 1, run.world.isBeingWritten(job.event.path),
+                run.world.raceCount == run.racesBefore
+            {
+                failure = failure ?? "\(run.world.name(of: job.event.path)) is due while it is being written"
+            }
         }
     }
 
@@ -96,7 +109,7 @@ struct RunRecord {
         return "\(job.event.kind) \(run.world.name(of: job.event.path)) again, as it was handled"
     }
 
-    /// Returns the error if the rule refuses the file, an earlier rule stops it, the time is outside the rule's hours,
+    /// Returns the error if the rule does not ask for the event or refuses the file, an earlier rule stops it, the time is outside the rule's hours,
     /// or the group is incomplete.
     func checkAdmission(_ job: Job, with others: [Job], _ run: SimulatedRun) -> String? {
         guard let index = index(job.rule, run), job.attempt == 1, !job.isInterrupted, job.steps.isEmpty else {
@@ -107,6 +120,14 @@ struct RunRecord {
         if let window = run.loaded[index].window, !window.isOpen(at: run.world.time, LocalClock { _ in 0 }) {
             return "\(event.kind) \(name) outside of its window"
         }
+        if !run.loaded[index].events.takes(event.kind, changed: event.changed) {
+            return "\(event.kind) \(name) is not an event of the rule"
+        }
+        let isShared = run.activities.flatMap(\.invocations).contains { other in
+            other.job.id != job.id && other.job.rule == job.rule
+                && !event.paths.allSatisfy { !other.job.event.paths.contains($0) }
+        }
+        if isShared { return "\(event.kind) \(name) while another job runs for its path" }
         guard event.kind == .created || event.kind == .modified else { return nil }
         if !rule.isComplete(event.path, among: others.map(\.event.path)) { return "\(name) without its group" }
         if !rule.wants(event.snapshot) { return "\(event.kind) \(name), which is refused" }
@@ -121,12 +142,10 @@ struct RunRecord {
     mutating func recordSuccess(_ job: Job, writing outputs: [PathBytes], _ run: SimulatedRun) {
         guard let index = index(job.rule, run), !job.event.kind.isRaw else { return }
         let event = job.event
-        if let from = event.from { mirrors[index].received[from] = nil }
-        mirrors[index].received[event.path] = event.kind == .deleted ? nil : event.snapshot
-        // A job retried by the user is older than the later events of the queue.
-        if retried.contains(job.id), run.rules[index].whileBusy == .queue {
-            mirrors[index].untracked.formUnion(event.paths)
-        }
+        mirrors[index].receive(event)
+        mirrors[index].repeated.subtract(event.paths)
+        let repeats = run.program?.repeats.filter { $0.rule == job.rule }.flatMap(\.paths) ?? []
+        mirrors[index].repeated.formUnion(event.paths.filter(repeats.contains))
         switch event.kind {
         case .deleted:
             mirrors[index].handled[event.path] = nil
@@ -151,6 +170,7 @@ struct RunRecord {
 
     /// Forgets the output of a failed attempt, which does not count as an output.
     mutating func recordFailure(_ job: Job) {
+        events[job.id] = job.event
         for output in outputs[job.id] ?? [] { written[output] = nil }
     }
 
@@ -261,11 +281,13 @@ struct RunRecord {
             history.append("\(index == 0 ? "" : "\(attempt.rule): ")failed \(name)")
             failed.append(attempt.job)
             noted.insert(attempt.job)
-            if let file = files[attempt.job] { mirrors[index].texts.lost.insert(file) }
+            if let event = events[attempt.job] {
+                mirrors[index].receive(event)
+                mirrors[index].texts.lost.insert(event.snapshot.identity)
+            }
             mirrors[index].untracked.formUnion([attempt.path, attempt.from].compactMap(\.self))
         case .skipped:
             if attempt.outcome.code == "gone" { history.append("skipped \(name)") }
-            if attempt.outcome.code == "busy" { mirrors[index].untracked.insert(attempt.path) }
         default: break
         }
     }

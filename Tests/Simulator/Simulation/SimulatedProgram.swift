@@ -48,8 +48,8 @@ final class SimulatedProgram {
     var counts: JobCounts { loop.counts }
     /// Returns the file that the ledger has for a path.
     func handled(_ rule: String, _ path: PathBytes) -> Snapshot? { loop.row(of: rule, at: path)?.handled }
-    func visit(_ rule: String, inside directory: PathBytes, _ body: (PathBytes, Snapshot) -> Void) {
-        loop.visit(rule, inside: directory) { path, row in if let handled = row.handled { body(path, handled) } }
+    func visit(_ rule: String, inside directory: PathBytes, _ body: (PathBytes, LedgerRow) -> Void) {
+        loop.visit(rule, inside: directory, body)
     }
     /// Whether a path has a job that does not run, or is due.
     func hasPending(_ rule: String, _ path: PathBytes) -> Bool { loop.isDue(path, for: rule) }

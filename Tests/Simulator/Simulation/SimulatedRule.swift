@@ -61,8 +61,6 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
     package var follows = false
     /// The minute of the day from which actions may start; nil for any time.
     package var opens: Int?
-    /// Whether the action runs on another host and continues when the program is killed.
-    package var isRemote = false
 
     package init() {}
 
@@ -107,12 +105,6 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
         let stem = path.bytes.prefix { $0 != .dot }
         let set = paths.lazy.filter { $0.parent == path.parent && $0.bytes.prefix { $0 != .dot } == stem }
         return group.allSatisfy { kind in set.contains { $0.bytes.suffix(2) == Array(kind.utf8).suffix(2)[...] } }
-    }
-
-    /// Whether the reconciler alone implements everything that the rule uses.
-    var isForLedger: Bool {
-        batch == nil && cooldown == .zero && onFailure.isEmpty && group.isEmpty && opens == nil && !refusesContent
-            && !stops
     }
 
     /// Whether `where` accepts a file.

@@ -16,10 +16,10 @@ import Watching
 /// steps. The same steps give the same run.
 // The state is used by the owner's thread, and by a coroutine only while the owner waits for it. A semaphore hands it
 // over between any two accesses.
-package final class SimulatedRun: CoreRun, @unchecked Sendable {
+package final class SimulatedRun: @unchecked Sendable {
     package let world: World
-    package let rules: [SimulatedRule]
-    let loaded: [Rule]
+    package private(set) var rules: [SimulatedRule]
+    private(set) var loaded: [Rule]
     private let host: Host
     private var store: DiskStore
     private(set) var program: SimulatedProgram?
@@ -32,15 +32,15 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     /// Whether all actions without an explicit result fail.
     private var fails = false
     var record: RunRecord
-    private var changedByName = ChangedNames()
-    /// Whether the ledger is also checked after each step.
-    package var checksInvariant = false
+    /// The number of changes between two inspections by the program before the current turn.
+    private(set) var racesBefore = 0
+    private(set) var changedByName = ChangedNames()
     /// Receives a line for each event of the run, for debugging.
     package var trace: (@Sendable (String) -> Void)?
 
     package init(
         _ rules: [SimulatedRule], seed: UInt64 = 0, delays: Bool = false, hasBirth: Bool = true,
-        foldsCase: Bool = false
+        foldsCase: Bool = false, isFaulty: Bool = false
     ) {
         let world = World(seed: seed, delays: delays)
         self.world = world
@@ -54,15 +54,14 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             preconditionFailure("\(error)")
         }
         world.prepare(hasBirth: hasBirth, foldsCase: foldsCase)
+        if isFaulty { world.state.withLock { $0.isDeaf = true } }
         boot()
         settle()
     }
 
     package var failure: String? { record.failure }
-    /// Does nothing: ``take(_:)`` checks the invariant if configured.
-    package func checkInvariant() {}
     package var history: [String] { record.history }
-    package var actions: [(stage: ActionStage, path: PathBytes?)] {
+    package var actions: [(stage: Activity.Stage, path: PathBytes?)] {
         activities.map { ($0.stage, $0.invocations.first?.job.event.path) }
     }
 
@@ -102,8 +101,17 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     }
 
     func turn(isLeasing: Bool = true) {
+        racesBefore = world.raceCount
         hasUnreadHints = false
         program?.next(isLeasing: isLeasing)
+    }
+
+    /// Loads other rules, with the same names.
+    package func reload(_ rules: [SimulatedRule]) {
+        self.rules = rules
+        loaded = rules.map { $0.rule(in: world.base) }
+        program?.reload(Ruleset(loaded))
+        turn(isLeasing: false)
     }
 
     var isRunning: Bool { program != nil }
@@ -121,7 +129,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         trace?(step.description)
         // The change happens in this step or later.
         if let operation = world.race { record(operation) }
-        defer { if checksInvariant { record.failure = record.failure ?? invariantFailure() } }
+        defer { record.failure = record.failure ?? invariantFailure() }
         switch step {
         case .world(let operation, let isHintLost):
             record(operation)
@@ -134,7 +142,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         case .poll: watcher?.poll()
         case .wait(let milliseconds): world.advance(by: .milliseconds(milliseconds))
         case .turn: turn(isLeasing: false)
-        case .lease, .leaseOnly: turn()
+        case .lease: turn()
         case .settle: settle()
         case .begin:
             guard let activity = activities.first(where: { $0.stage == .leased }) else { return false }
@@ -161,12 +169,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             record.retried.formUnion(failed)
             program?.retry(failed)
             turn(isLeasing: false)
-        case .undo: return false
         case .hold: program?.pause()
         case .release: program?.resume()
-        case .reload:
-            program?.reload(Ruleset(loaded))
-            turn(isLeasing: false)
+        case .reload: reload(rules)
         case .rest, .failing:
             fails = step == .failing
             let problem = rest()
@@ -287,8 +292,8 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     // MARK: Actions
 
     /// An attempt.
-    final class Activity {
-        typealias Stage = ActionStage
+    package final class Activity {
+        package enum Stage { case leased, started, done }
 
         let coroutine: Coroutine
         var stage = Stage.leased

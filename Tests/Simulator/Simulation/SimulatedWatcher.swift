@@ -31,6 +31,7 @@ package final class SimulatedWatcher: HintProducer {
                 watcher.takeRequests(&world)
                 let done = body(&watcher, &world)
                 watcher.finishScans(&world)
+                if world.isDeaf { watcher.output.hints.removeAll { !$0.signs.contains(.appeared) } }
                 return done
             }
             defer { watcher.output = ([], []) }

@@ -17,8 +17,6 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
     case wait(milliseconds: Int)
     /// A turn of the engine, without or with leases.
     case turn, lease
-    /// A turn that leases only one path.
-    case leaseOnly(PathBytes)
     /// All hinted paths settle, and nothing is leased.
     case settle
     /// The action for the path starts; for nil, the one that was leased first.
@@ -37,19 +35,10 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
     case rescan
     /// `alight retry` for failed jobs; `alight pause` and `alight resume` for all rules.
     case retry, hold, release
-    /// `alight undo` for a change of the file.
-    case undo(PathBytes)
     /// The rules are reloaded.
     case reload
     /// Everything happens that can without another change of the files; with `failing`, actions fail.
     case rest, failing
-
-    var isOfAction: Bool {
-        switch self {
-        case .begin, .run, .ok, .fail: true
-        default: false
-        }
-    }
 
     /// The steps without a value.
     private static let plain: KeyValuePairs<String, Step> = [
@@ -69,7 +58,6 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
         case .race(let operation, let inspections): "@\(inspections) \(operation)"
         case .list(let path): Self.text("list", path)
         case .wait(let milliseconds): "wait \(milliseconds)ms"
-        case .leaseOnly(let path): "lease \(path)"
         case .begin(let path): Self.text("begin", path)
         case .run(let path): Self.text("run", path)
         case .miss(let path): Self.text("miss", path)
@@ -77,7 +65,6 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
         case .fail(let path): Self.text("fail", path)
         case .giveUp(let path): Self.text("give-up", path)
         case .hint(let path): "hint \(path)"
-        case .undo(let path): "undo \(path)"
         default: Self.plain.first { $0.value == self }?.key ?? ""
         }
     }
@@ -94,8 +81,6 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
         switch verb {
         case "list": return path.map { [.list($0)] } ?? [.poll] + Array(repeating: .list(nil), count: 8)
         case "wait": return words.last.flatMap { Int($0.dropLast(2)) }.map { [.wait(milliseconds: $0)] }
-        case "lease" where path != nil: return path.map { [.leaseOnly($0)] }
-        case "undo": return path.map { [.undo($0)] }
         case "hint": return path.map { [.hint($0)] }
         case "start": return [.settle, .lease, .begin(path)]
         case "give": return [.settle, .lease, .begin(path), .run(path), .ok(path)]

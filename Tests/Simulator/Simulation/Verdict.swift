@@ -1,4 +1,5 @@
 import FileEvents
+import Reconciling
 import Rules
 import Storage
 import System
@@ -41,8 +42,10 @@ extension SimulatedRun {
     private func gone(_ present: [PathBytes: Snapshot], _ index: Int) -> Set<PathBytes> {
         guard !rules[index].group.isEmpty else { return [] }
         var gone: Set<PathBytes> = []
-        program?.visit(rules[index].name, inside: world.base) { path, _ in
-            if present[path] == nil, program?.hasPending(rules[index].name, path) == true { gone.insert(path) }
+        program?.visit(rules[index].name, inside: world.base) { path, row in
+            if row.handled != nil, present[path] == nil, program?.hasPending(rules[index].name, path) == true {
+                gone.insert(path)
+            }
         }
         return gone
     }
@@ -52,9 +55,15 @@ extension SimulatedRun {
         guard world.mountedOnce.isEmpty, loaded[index].events.isSuperset(of: .differences) else { return nil }
         let mirror = record.mirrors[index]
         guard !mirror.isForgiven else { return nil }
-        return world.verdict(onTrees: mirror.trees, except: mirror.untracked) {
-            loaded[index].root(matching: $0) != nil
+        let present = world.entries(of: world.base).map { world.base.appending($0.bytes) }.filter {
+            world.snapshot($0)?.type == .directory && loaded[index].root(matching: $0) != nil
         }
+        for path in Set(present).union(mirror.trees.keys).sorted() where !mirror.untracked.contains(path) {
+            if (present.contains(path) ? world.tree(path) : [:]) != mirror.trees[path] ?? [:] {
+                return "\(world.name(of: path)): the mirror has another tree than the disk"
+            }
+        }
+        return nil
     }
 
     /// Returns the files that a rule receives: its `where` accepts them, and no earlier rule stops them.
@@ -85,15 +94,21 @@ extension SimulatedRun {
             if let failure = verdict(of: index, path, snapshot, names: names, wanted: wanted) { return failure }
         }
         var ghosts: [PathBytes] = []
-        program?.visit(rule.name, inside: world.base) { path, _ in if present[path] == nil { ghosts.append(path) }
+        var uncertain: [PathBytes] = []
+        program?.visit(rule.name, inside: world.base) { path, row in
+            if row.handled != nil, present[path] == nil { ghosts.append(path) }
+            if row.trust == .uncertain { uncertain.append(path) }
         }
+        uncertain.removeAll { path in
+            isOutOfSight(path) || program?.hasPending(rule.name, path) == true
+        }
+        if let path = uncertain.min() { return "\(world.name(of: path)) is uncertain at rest" }
         // Files that a mount hides or an unmount has removed are not visible and remain known.
         ghosts.removeAll { path in world.mountedOnce.contains { path.isInside($0) } }
         ghosts.removeAll(where: gone(present, index).contains)
         if let ghost = ghosts.min() { return "\(world.name(of: ghost)) is in the ledger, and is gone" }
         guard rule.events.contains(.deleted), !mirror.isForgiven else { return nil }
-        let known = rules[index].whileBusy == .queue ? Set(mirror.received.keys) : Set(mirror.contents.keys)
-        let unknown = known.filter { path in
+        let unknown = mirror.contents.keys.filter { path in
             present[path] == nil && !gone(present, index).contains(path)
                 && !(index > 0 && rules[0].stops && loaded[0].root(matching: path) != nil)
                 && !mirror.untracked.contains(path)
@@ -131,15 +146,6 @@ extension SimulatedRun {
             let isDoubtful = !mirror.texts.hasBirth || mirror.texts.lost.contains(snapshot.identity)
             if !isDoubtful, text != world.text(path) ?? [] {
                 return "\(name): the mirror has another text than the disk"
-            }
-            return nil
-        }
-        if rules[index].whileBusy == .queue {
-            guard let received = mirror.received[path],
-                received.hasSameContent(as: snapshot)
-                    || received.size == snapshot.size && !rule.events.contains(.attributes)
-            else {
-                return "\(name): the last reported state differs from the disk"
             }
             return nil
         }

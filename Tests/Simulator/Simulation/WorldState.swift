@@ -47,6 +47,8 @@ struct WorldState {
         }
     }
 
+    /// Whether the watcher reports only new paths, as a test of the checks.
+    var isDeaf = false
     /// The number of inspections of files by the program.
     private(set) var inspections = 0
 

@@ -1,5 +1,4 @@
 import FileEvents
-import Reconciling
 import Rules
 import Simulation
 import System
@@ -8,69 +7,35 @@ import Testing
 
 /// Scripted runs of the core in simulated worlds; see `Tests/Simulator/Simulation`.
 @Suite struct ScriptedCaseTests {
-    @Test(arguments: ScriptedCase.all.filter(\.isForEngine))
-    func `a scripted run delivers the expected events to the action`(
+    @Test(arguments: ScriptedCase.all) func `a scripted run delivers the expected events to the action`(
         _ scripted: ScriptedCase
     ) {
         #expect(scripted.run() == nil)
     }
-}
-
-/// Scripted runs of the reconciler of `Sources/Pipeline` in the same worlds.
-@Suite struct LedgerCaseTests {
-    @Test(arguments: ScriptedCase.all.filter(\.isForLedger)) func `a scripted run offers the expected events`(
-        _ scripted: ScriptedCase
-    ) {
-        #expect(scripted.runLedger() == nil)
-    }
-
-    @Test(arguments: ["create a, start a, run, fail", "create a, settle, lease, begin, run, fail, wait 1500ms, turn"])
-    func `a job finishes although its rule no longer matches the path`(_ steps: String) {
-        let run = LedgerRun([SimulatedRule()])
-        for step in Step.script(steps) { run.take(step) }
-        var rule = SimulatedRule()
-        rule.outside = ["a"]
-        run.reload([rule])
-        run.take(.rest)
-        #expect(run.history == ["created a", "created a"])
-        #expect(!run.hasOffers)
-    }
 
     @Test func `a due path is not offered after its rule no longer matches it`() {
-        let run = LedgerRun([SimulatedRule()])
+        let run = SimulatedRun([SimulatedRule()])
         for step in Step.script("create a, settle, create b, read, turn") { run.take(step) }
         var rule = SimulatedRule()
         rule.outside = ["a"]
         run.reload([rule])
         run.take(.rest)
         #expect(run.history == ["created b"])
+        run.end()
     }
 
     @Test func `the work for a file with n names is proportional to n`() {
         func inspections(ofNames count: Int) -> Int {
-            let run = LedgerRun([SimulatedRule()])
+            let run = SimulatedRun([SimulatedRule()])
             let links = (1..<count).map { Step.script("link a l\($0)") }.joined()
             for step in Step.script("create a") + links + Step.script("rest, write l1, rest, write a, rest") {
                 run.take(step)
             }
             #expect(run.history.count == 3 * count)
+            defer { run.end() }
             return run.world.inspections
         }
         #expect(inspections(ofNames: 80) < 6 * inspections(ofNames: 20))
-    }
-
-    @Test func `a file that stays open for writing is held back`() {
-        let run = LedgerRun([SimulatedRule()])
-        for step in Step.script("create a, open a") + Array(repeating: .wait(milliseconds: 1_000), count: 59) {
-            run.take(step)
-            run.take(.drain)
-            run.take(.turn)
-        }
-        #expect(run.held.isEmpty)
-        for step in Step.script("wait 1000ms, turn, wait 1000ms, turn, wait 1000ms, turn") { run.take(step) }
-        #expect(run.held == ["a"])
-        run.take(.rest)
-        #expect(run.held.isEmpty)
     }
 
     /// The first steps, and the change that happens while the program inspects files in the steps after them.
@@ -93,7 +58,7 @@ import Testing
     ) {
         for count in 0..<80 {
             let steps = Step.script("\(before), @\(count) \(change), settle, lease, begin, run, ok, settle, lease")
-            #expect(LedgerRun([SimulatedRule()]).run(steps) == nil, "after \(count) inspections")
+            #expect(SimulatedRun([SimulatedRule()]).run(steps) == nil, "after \(count) inspections")
         }
     }
 
@@ -102,7 +67,7 @@ import Testing
         (rule.isPolled, rule.catchUp) = (true, false)
         for count in 0..<40 {
             let steps = Step.script("create a, kill, halt, rename a b, @\(count) rename b a, boot, delete a")
-            #expect(LedgerRun([rule]).run(steps) == nil, "after \(count) inspections")
+            #expect(SimulatedRun([rule]).run(steps) == nil, "after \(count) inspections")
         }
     }
 
@@ -111,25 +76,8 @@ import Testing
         rule.refusedSize = 1
         for count in 0..<40 {
             let steps = Step.script("create x/c, swap x/ y/, @\(count) rename y/c x/c, settle, rmdir x/")
-            #expect(LedgerRun([rule]).run(steps) == nil, "after \(count) inspections")
+            #expect(SimulatedRun([rule]).run(steps) == nil, "after \(count) inspections")
         }
-    }
-
-    @Test func `a change after a check is not dropped with the change that was checked`() {
-        var rule = SimulatedRule()
-        rule.whileBusy = .drop
-        for count in 0..<80 {
-            let steps = Step.script(
-                "create a, start a, write a, settle, run, @\(count) write a, ok, settle, lease, begin, run")
-            let run = LedgerRun([rule])
-            #expect(run.run(steps) == nil && run.history == ["created a", "modified a"], "after \(count) inspections")
-        }
-    }
-
-    @Test(arguments: CoreRule.allCases) func `each rule of the core is covered by a case`(_ rule: CoreRule) throws {
-        let scripted = try #require(
-            ScriptedCase.all.first { $0.name == rule.rawValue || $0.name.hasPrefix("\(rule.rawValue),") })
-        #expect(scripted.runLedger(omitting: rule) != nil)
     }
 }
 
@@ -140,13 +88,6 @@ struct SimulatedRunTests {
     @Test(arguments: [1, 1001]) func `when idle, the actions know the state of all files`(_ first: Int) async throws {
         try await Self.processes.run {
             let (status, output) = Self.simulate(["--first", "\(first)", "--runs", "1000", "--keep-going"])
-            #expect(status == 0, "\(output)")
-        }
-    }
-
-    @Test func `the reconciler's offers add up to the files`() async throws {
-        try await Self.processes.run {
-            let (status, output) = Self.simulate(["--ledger", "--runs", "1500", "--keep-going"])
             #expect(status == 0, "\(output)")
         }
     }
@@ -163,12 +104,9 @@ struct SimulatedRunTests {
         }
     }
 
-    /// A run that fails if the rule of the core that its test leaves out is missing.
-    private static let failing = 1
-
     @Test func `a failing run is printed as steps that repeat it`() async throws {
         try await Self.processes.run {
-            let (status, output) = Self.simulate(["--ledger", "--omitting", "certain", "--seed", "\(Self.failing)"])
+            let (status, output) = Self.simulate(["--faulty", "--seed", "3"])
             #expect(status == 1)
             #expect(output.contains("shrunk from"), "\(output)")
             #expect(!output.contains("it passes when it is repeated"), "\(output)")

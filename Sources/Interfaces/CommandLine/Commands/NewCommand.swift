@@ -107,11 +107,10 @@ struct NewCommand: ParsableCommand {
     }
 }
 
-/// `alight import`: converts the tables of other programs to rules.
+/// `alight import`: converts the table of another program to rules.
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        "import", "Convert an incron table or a direvent configuration to rules.",
-        subcommands: [Incrontab.self, Direvent.self])
+        "import", "Convert an incron table to rules.", subcommands: [Incrontab.self])
 
     struct Incrontab: ParsableCommand {
         static let configuration = CommandConfiguration(
@@ -218,24 +217,5 @@ struct NewFile: ParsableArguments {
                 help: "free disk space, and remove the incomplete file")
         }
         Output.error.write("wrote '\(Display.text(output))'; check it with 'alight check \(Display.text(output))'")
-    }
-}
-
-extension ImportCommand {
-    struct Direvent: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            "direvent", "Convert a direvent configuration to rules.",
-            discussion: """
-                Each watcher becomes a rule, with comments on the differences.
-
-                  alight import direvent /etc/direvent.conf --output rules/direvent.yaml
-                """)
-
-        @OptionGroup var files: ImportedTable
-
-        func run() throws {
-            let configuration = try files.read()
-            try files.output.write(DireventImport.rules(from: configuration, source: files.shown))
-        }
     }
 }

@@ -93,11 +93,8 @@ extension Rule {
     var runningWords: [String] {
         var words: [String] = []
         if retry != RetryPolicy() { words.append("attempts: \(retry.words)") }
-        switch whileBusy {
-        case .coalesce: break
-        case .queue: words.append("changed while its action runs: the action runs for every event, in order")
-        case .drop: words.append("changed while its action runs: recorded as known, without another run")
-        case .restart: words.append("changed while its action runs: the action is stopped and started again")
+        if whileBusy == .restart {
+            words.append("changed while its action runs: the action is stopped and started again")
         }
         if cooldown > .zero { words.append("between two runs: at least \(Explanation.shown(cooldown))") }
         if priority != 0 { words.append("priority: \(priority)") }

@@ -50,13 +50,9 @@ struct WaitReason {
 
     private static func busy(_ rule: Rule, _ record: PathRecord) -> WaitReason? {
         guard let job = record.open.first(where: { $0.state == .running }) else { return nil }
-        let message =
-            switch rule.whileBusy {
-            case .coalesce, .queue: "job \(job.id) runs for it, and has to finish first"
-            case .drop: "job \(job.id) runs for it, and changes until then count as known ('while_busy: drop')"
-            case .restart: "job \(job.id) runs for it, and would be stopped ('while_busy: restart')"
-            }
-        return WaitReason(Waiting(.busy, message))
+        let consequence =
+            rule.whileBusy == .restart ? "would be stopped ('while_busy: restart')" : "has to finish first"
+        return WaitReason(Waiting(.busy, "job \(job.id) runs for it, and \(consequence)"))
     }
 
     /// Returns the wait for a condition that cannot be read.

@@ -11,90 +11,27 @@ import Testing
 /// Files that change while their action runs, and paths that cool down between two runs.
 @Suite(.timeLimit(.minutes(2)))
 struct EngineBusyTests {
-    /// Rewrites a file several times while its action waits, each time after the previous change has settled.
-    private static func play(
-        _ whileBusy: WhileBusy, isProgram: Bool = false, events: EventMask = [.created, .modified],
-        changes: [String?], _ check: (EngineRun) -> Void
-    ) {
+    @Test func `an action runs once more for all changes that settle while it runs`() {
         withTempTree { tree in
             let gate = Gate()
-            let rule = Rule.sample("r", [tree.path("in/*")], events: events, isProgram: isProgram).with {
-                $0.whileBusy = whileBusy
-            }
-            let run = EngineRun([rule]) { _, _ in
+            let run = EngineRun([Rule.sample("r", [tree.path("in/*")])]) { _, _ in
                 gate.pass()
                 return Outcome(.succeeded)
             }
             TestFile.write(tree.path("in/a"), "1")
             #expect(Deadline.wait { run.calls.count == 1 })
-            for (number, change) in changes.enumerated() {
+            for change in ["12", "123", "1234"] {
                 let before = DiskProbe.now()
-                if let change {
-                    TestFile.write(tree.path("in/a"), change)
-                } else {
-                    TestFile.removeTree(tree.path("in/a"))
-                }
-                if whileBusy == .queue {
-                    #expect(Deadline.wait { run.counts.pending == number + 1 })
-                } else {
-                    #expect(run.isDue(tree.path("in/a"), since: before))
-                }
+                TestFile.write(tree.path("in/a"), change)
+                #expect(run.isDue(tree.path("in/a"), since: before))
             }
             gate.open()
             TestFile.write(tree.path("in/last"), "x")
             #expect(Deadline.wait { run.received.contains("r created last") })
             #expect(run.isIdle)
-            check(run)
             run.stop()
-        }
-    }
-
-    @Test(arguments: [false, true])
-    func `queue runs for every event, in order`(isProgram: Bool) {
-        Self.play(.queue, isProgram: isProgram, changes: ["12", "123", "1234"]) { run in
-            let received = run.calls.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
-            #expect(received.map(\.size) == [1, 2, 3, 4])
-            #expect(received.map(\.kind) == [.created, .modified, .modified, .modified])
-            #expect(run.mostPerPath == 1)
-        }
-    }
-
-    @Test func `queue also reports the deletion`() {
-        Self.play(.queue, events: [.created, .modified, .deleted], changes: ["12", nil, "123"]) { run in
-            let received = run.attempts.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
-            #expect(received.map(\.event) == [.created, .modified, .deleted, .created])
-            #expect(received.allSatisfy { $0.state == .succeeded })
-        }
-    }
-
-    @Test func `coalesce runs once more, with the latest state`() {
-        Self.play(.coalesce, changes: ["12", "123", "1234"]) { run in
             let received = run.calls.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
             #expect(received.map(\.size) == [1, 4])
-        }
-    }
-
-    @Test func `drop runs no more and reports what it drops`() {
-        Self.play(.drop, changes: ["12", "123"]) { run in
-            let received = run.calls.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
-            #expect(received.map(\.size) == [1])
-            let dropped = run.attempts.filter { $0.outcome.code == "busy" }
-            #expect(dropped.count == 1 && dropped.allSatisfy { $0.state == .skipped && $0.event == .modified })
-        }
-    }
-
-    @Test func `drop reports a change that has not settled when the action finishes`() {
-        withTempTree { tree in
-            let path = tree.path("in/a")
-            let rule = Rule.sample("r", [tree.path("in/*")], settle: .milliseconds(200)).with { $0.whileBusy = .drop }
-            let run = EngineRun([rule]) { _, invocation in
-                if invocation.job.event.kind == .created { TestFile.write(path, "changed") }
-                return Outcome(.succeeded)
-            }
-            TestFile.write(path, "x")
-            #expect(run.ended(2))
-            run.stop()
-            #expect(run.received == ["r created a", "r modified a"])
         }
     }
 
@@ -147,7 +84,7 @@ struct EngineBusyTests {
         }
     }
 
-    @Test(arguments: [WhileBusy.coalesce, .drop, .restart])
+    @Test(arguments: WhileBusy.allCases)
     func `a change made in place by a program is reported at most once`(whileBusy: WhileBusy) {
         withTempTree { tree in
             let path = tree.path("in/a")

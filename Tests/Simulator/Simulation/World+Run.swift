@@ -1,35 +1,5 @@
 import FileEvents
-package import Reconciling
-package import System
-
-/// The code that runs in a simulated world.
-package enum SimulatedCore: Equatable {
-    /// The engine, with its ledger in SQLite.
-    case engine
-    /// The reconciler of `Sources/Pipeline`, with its ledger in memory.
-    case ledger(omitting: CoreRule? = nil)
-}
-
-/// A core that runs in a simulated world, step by step.
-package protocol CoreRun: AnyObject {
-    var world: World { get }
-    var rules: [SimulatedRule] { get }
-    /// The first error; nil if there is none.
-    var failure: String? { get }
-    /// Everything that actions received and did.
-    var history: [String] { get }
-    /// The stage of each started action, and its path.
-    var actions: [(stage: ActionStage, path: PathBytes?)] { get }
-    /// Performs one step. Returns false if it is not applicable.
-    @discardableResult func take(_ step: Step) -> Bool
-    /// Performs the steps and all remaining work, and checks the result.
-    func run(_ steps: [Step]) -> String?
-    var trace: (@Sendable (String) -> Void)? { get set }
-    /// Checks the invariant between two steps.
-    func checkInvariant()
-}
-
-package enum ActionStage { case leased, started, done }
+import System
 
 extension World {
     private static let origin = ContinuousClock.now
@@ -55,23 +25,6 @@ extension World {
             while isBeingWritten(path) { apply(.close(name(of: path))) }
         }
         for directory in ["x/", "y/", "z/", "o/"] { apply(.show(PathBytes(directory))) }
-    }
-
-    /// Compares the directories that a rule handles as one unit with what its action has read of them.
-    ///
-    /// - Returns: The error; nil if there is none.
-    func verdict(
-        onTrees known: [PathBytes: [PathBytes: Int]], except untracked: Set<PathBytes>, of matches: (PathBytes) -> Bool
-    ) -> String? {
-        let present = entries(of: base).map { base.appending($0.bytes) }.filter {
-            snapshot($0)?.type == .directory && matches($0)
-        }
-        for path in Set(present).union(known.keys).sorted() where !untracked.contains(path) {
-            if (present.contains(path) ? tree(path) : [:]) != known[path] ?? [:] {
-                return "\(name(of: path)): the mirror has another tree than the disk"
-            }
-        }
-        return nil
     }
 }
 
