@@ -12,7 +12,8 @@ struct CooldownTests {
         #expect(cooldown.end(of: "/b", at: now) == nil)
         #expect(cooldown.end(of: "/a", at: now + .milliseconds(9_999)) == now + .seconds(10))
         #expect(cooldown.end(of: "/a", at: now + .seconds(10)) == nil)
-        #expect(cooldown.count == 0)
+        cooldown.record("/b", at: now + .seconds(10))
+        #expect(cooldown.count == 1)
     }
 
     @Test func `a later run for the path extends the cool-down`() {
@@ -35,10 +36,10 @@ struct CooldownTests {
             let path = PathBytes("/\(Int.random(in: 0..<60, using: &generator))")
             ends = ends.filter { $0.value > now }
             #expect(cooldown.end(of: path, at: now) == ends[path])
-            #expect(cooldown.count == ends.count)
             if Bool.random(using: &generator) {
                 cooldown.record(path, at: now)
                 ends[path] = now + .milliseconds(100)
+                #expect(cooldown.count == ends.count)
             }
         }
     }
