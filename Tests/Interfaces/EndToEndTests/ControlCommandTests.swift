@@ -118,7 +118,7 @@ struct ControlCommandTests {
             let isShown = Deadline.wait {
                 let status = Instance.command(root, ["status"]).output
                 return status.contains("waiting: old: \(root)/in/a.md, for ")
-                    && status.contains(": it reaches the minimum age at ")
+                    && status.contains(": it reaches its minimum age at ")
             }
             #expect(isShown)
             let waits = try #require(try Instance.get(root, "/v1/status")["waits"] as? [[String: Any]])
