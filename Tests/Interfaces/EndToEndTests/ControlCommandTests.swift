@@ -107,6 +107,27 @@ struct ControlCommandTests {
         }
     }
 
+    @Test func `a job that waits for a retry shows what holds its rule, in jobs and in explain`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            TestFile.makeDirectory(tree.path("in"))
+            let rule = "  - { name: r, path: in/*.md, settle: 0, retry: { delay: 1h }, action: { exec: [\"false\"] } }\n"
+            TestFile.write(tree.path("rules.yaml"), Instance.rules(root) + rule)
+            let program = Instance.begin(root)
+            TestFile.write(tree.path("in/a.md"), "text")
+            func shows(_ command: [String], _ text: String) -> Bool {
+                Deadline.wait { Instance.command(root, command).output.contains(text) }
+            }
+            #expect(shows(["jobs"], "exited with status 1"))
+            Instance.command(root, ["pause", "--rule", "r"])
+            #expect(shows(["jobs"], "the rule is paused"))
+            #expect(shows(["explain", "--rules", "rules.yaml", "--rule", "r", "in/a.md"], ": the rule is paused"))
+            Instance.command(root, ["resume", "--rule", "r"])
+            #expect(shows(["jobs"], "exited with status 1"))
+            #expect(program.stop() == 0)
+        }
+    }
+
     @Test func `a job that will wait for more than ten minutes is shown in the status`() throws {
         try withTempTree { tree in
             let root = tree.root

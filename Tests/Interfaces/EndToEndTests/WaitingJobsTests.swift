@@ -96,27 +96,6 @@ struct WaitingJobsTests {
         #expect(status == 0)
     }
 
-    @Test func `a job that waits for a retry shows what holds its rule, in jobs and in explain`() {
-        let root = Self.makeDirectory(
-            "rules: [{ name: r, path: in/*, settle: 0, retry: { delay: 1h, max_delay: 1h }, action: { exec: [false] } }]")
-        defer { TestFile.removeTree(root) }
-        let program = RunningProgram.alight(
-            ["run", "rules.yaml", "--journal", "journal.db"], in: root, environment: ["TZ": "UTC"], output: "alight")
-        #expect(program.waitUntilReady())
-        TestFile.write(root.appending("in/a"), "x")
-        func shows(_ command: [String], _ text: String) -> Bool {
-            Deadline.wait { Self.ask(command, in: root).output.contains(text) }
-        }
-        let explain = ["explain", "--rules", "rules.yaml", "in/a"]
-        #expect(shows(["jobs"], "exit status 1"))
-        #expect(Self.ask(["pause", "r"], in: root).status == 0)
-        #expect(shows(["jobs"], "the rule is paused") && shows(explain, ": the rule is paused"))
-        #expect(Self.ask(["resume", "r"], in: root).status == 0)
-        #expect(shows(["jobs"], "exit status 1"))
-        program.signal(SIGTERM)
-        #expect(program.wait() == 0)
-    }
-
     @Test func `alight explain names the rule that keeps a path from another`() {
         let root = Self.makeDirectory(
             """
