@@ -104,7 +104,7 @@ struct CommandContext {
             home: home(variables), environment: { variables[$0] }, currentDirectory: currentDirectory)
         if LinkTrust.isMeaningful {
             loading.distrust = { OwnershipCheck.problem(with: $0) }
-            loading.distrustCommand = { OwnershipCheck.problem(running: $0, $1) }
+            loading.distrustCommand = { OwnershipCheck.problem(running: $0, $1, searchPath: $2) }
         }
         return loading
     }
