@@ -17,9 +17,10 @@ package struct RuleLoader: Sendable {
         /// Returns a problem if the process runs as root and a user other than root could change the file.
         package var distrust: @Sendable (PathBytes) -> HandlerProblem? = { _ in nil }
         /// Returns a problem if root would run a command that another user could change.
-        package var distrustCommand: @Sendable (_ executable: PathBytes, _ arguments: [[UInt8]]) -> HandlerProblem? = {
-            _, _ in nil
-        }
+        package var distrustCommand:
+            @Sendable (_ executable: PathBytes, _ arguments: [[UInt8]], _ searchPath: [UInt8]) -> HandlerProblem? = {
+                _, _, _ in nil
+            }
         /// Whether an unset variable is a warning and rejects only the rules that need it.
         package var allowsUnsetVariables = false
         /// The maximum size in bytes; a larger file is rejected unread.

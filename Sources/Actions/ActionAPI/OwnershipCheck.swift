@@ -19,8 +19,11 @@ package enum OwnershipCheck {
     }
 
     /// Returns a problem if a user other than root could change what a command does; nil if none could.
-    package static func problem(running executable: PathBytes, _ arguments: [[UInt8]] = []) -> HandlerProblem? {
-        ProgramFiles.of(executable, arguments).lazy.compactMap { problem(with: $0) }.first
+    package static func problem(
+        running executable: PathBytes, _ arguments: [[UInt8]] = [],
+        searchPath: [UInt8] = Array(Action.searchPath.utf8)
+    ) -> HandlerProblem? {
+        ProgramFiles.of(executable, arguments, searchPath: searchPath).lazy.compactMap { problem(with: $0) }.first
     }
 
     /// Visits `/`, the directories on the path, and links with their targets, until the body returns a finding.

@@ -1,4 +1,5 @@
 import Glibc
+import Rules
 package import System
 
 /// The files that determine what a command does, as far as its words name them.
@@ -6,27 +7,37 @@ package enum ProgramFiles {
     /// The maximum depth: as deep as the kernel follows interpreters, and a few wrappers more.
     private static let depth = 8
 
-    /// Returns the executable, its interpreters, the program after `env`, the script of an interpreter, and the
-    /// commands of a shell command line.
+    /// Returns the executable, its interpreters, the program after `env`, the script of an interpreter, the commands of
+    /// a shell command line, and the directories in which these are searched for first.
     ///
     /// Relative paths are left out: only the program knows what they are relative to.
-    package static func of(_ executable: PathBytes, _ arguments: [[UInt8]]) -> [PathBytes] {
+    ///
+    /// - Parameters:
+    ///   - executable: The executable.
+    ///   - arguments: Its arguments.
+    ///   - searchPath: Its `PATH`.
+    /// - Returns: The files, in the order in which they are read.
+    package static func of(
+        _ executable: PathBytes, _ arguments: [[UInt8]], searchPath: [UInt8]
+    ) -> [PathBytes] {
         var files: [PathBytes] = []
-        add([executable.bytes] + arguments, to: &files, depth: depth)
+        add([executable.bytes] + arguments, to: &files, searchPath, depth: depth)
         return files
     }
 
-    private static func add(_ words: [[UInt8]], to files: inout [PathBytes], depth: Int) {
-        guard depth > 0, let word = words.first, let program = program(word) else { return }
+    private static func add(_ words: [[UInt8]], to files: inout [PathBytes], _ searchPath: [UInt8], depth: Int) {
+        guard depth > 0, let word = words.first, let program = program(word, searchPath, &files) else { return }
         files.append(program)
         if let line = ScriptLine(of: program) {
             let argument = line.argument.map { [$0] } ?? []
-            add([line.interpreter.bytes] + argument + words, to: &files, depth: depth - 1)
+            add([line.interpreter.bytes] + argument + words, to: &files, searchPath, depth: depth - 1)
             return
         }
         let name = String(decoding: program.lastComponent, as: UTF8.self)
         if name == "env" {
-            add(command(ofEnvironment: words.dropFirst()), to: &files, depth: depth - 1)
+            var searchPath = searchPath
+            let command = command(ofEnvironment: words.dropFirst(), &searchPath)
+            add(command, to: &files, searchPath, depth: depth - 1)
             return
         }
         guard interpreters.contains(stem(of: name)) else { return }
@@ -34,20 +45,32 @@ package enum ProgramFiles {
         guard let operand = words.dropFirst(1 + options.count).first else { return }
         if options.last?.last == UInt8(ascii: "c") {
             guard shells.contains(name) else { return }
-            for command in commands(ofLine: operand) { add(command, to: &files, depth: depth - 1) }
+            for command in commands(ofLine: operand) { add(command, to: &files, searchPath, depth: depth - 1) }
         } else if operand.first == .slash {
             files.append(PathBytes(operand))
         }
     }
 
-    /// Returns the file that a command's first word names.
-    private static func program(_ word: [UInt8]) -> PathBytes? {
+    /// Returns the file that a command's first word names, and adds the directories in which a file of that name would
+    /// be found before it.
+    private static func program(_ word: [UInt8], _ searchPath: [UInt8], _ files: inout [PathBytes]) -> PathBytes? {
         if word.first == .slash { return PathBytes(word) }
-        return ExecutableCheck.find(String(decoding: word, as: UTF8.self))
+        guard !word.isEmpty, !word.contains(.slash) else { return nil }
+        for directory in searchPath.split(separator: UInt8(ascii: ":")) where directory.first == .slash {
+            let program = PathBytes(directory).appending(word)
+            if ExecutableCheck.problem(with: program) == nil { return program }
+            // Those of every program belong to the system.
+            if !Action.searchPath.utf8.split(separator: UInt8(ascii: ":")).contains(where: directory.elementsEqual) {
+                files.append(PathBytes(directory))
+            }
+        }
+        return nil
     }
 
-    /// Returns the command that env(1) starts with these arguments.
-    private static func command(ofEnvironment arguments: ArraySlice<[UInt8]>) -> [[UInt8]] {
+    /// Returns the command that env(1) starts with these arguments, which may set the search path.
+    private static func command(
+        ofEnvironment arguments: ArraySlice<[UInt8]>, _ searchPath: inout [UInt8]
+    ) -> [[UInt8]] {
         var rest = arguments
         while let word = rest.first {
             let text = String(decoding: word, as: UTF8.self)
@@ -56,6 +79,7 @@ package enum ProgramFiles {
             } else if ["-u", "-C"].contains(text) {
                 rest = rest.dropFirst(2)
             } else if text.hasPrefix("-") || text.contains("=") {
+                if text.hasPrefix("PATH=") { searchPath = Array(word.dropFirst(5)) }
                 rest = rest.dropFirst()
             } else {
                 return Array(rest)

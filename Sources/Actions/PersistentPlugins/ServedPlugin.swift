@@ -12,6 +12,8 @@ package final class ServedPlugin: Sendable {
         /// The files of the plugin, and their stamps when they were last checked.
         var files: [PathBytes] = []
         var stamps: [FileStamp?]?
+        /// The directory that contains the scratch directories of its processes.
+        var directory: PathBytes?
         /// The time at which the slots are checked without any other cause.
         var timer: ContinuousClock.Instant?
     }
@@ -42,7 +44,7 @@ package final class ServedPlugin: Sendable {
         return request.wait() ?? .ended(.stop)
     }
 
-    /// Replaces all processes if a file has changed or gone.
+    /// Replaces all processes if a file has changed or gone, or their scratch directories have gone.
     ///
     /// - Parameters:
     ///   - files: The files of the plugin; nil for the same as before.
@@ -50,10 +52,11 @@ package final class ServedPlugin: Sendable {
     func check(files: [PathBytes]? = nil, parallel: Int? = nil) {
         let files = files ?? state.withLock { $0.files }
         let stamps = files.map { FileStamp($0) }
+        let directory = scratchDirectories.instance
         let isOutdated = state.withLock { state in
-            defer { (state.files, state.stamps) = (files, stamps) }
+            defer { (state.files, state.stamps, state.directory) = (files, stamps, directory) }
             if let parallel { state.slots.parallel = max(parallel, 1) }
-            return state.stamps != nil && state.stamps != stamps
+            return state.stamps != nil && (state.stamps != stamps || state.directory != directory)
         }
         if isOutdated { change { $0.replace(at: $1) } }
     }

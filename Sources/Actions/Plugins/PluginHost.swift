@@ -210,7 +210,10 @@ package struct PluginHost: Sendable {
     /// Files may have changed since the rules were loaded.
     func ownershipProblem(of call: Call, for invocation: Invocation) -> String? {
         guard environment.isRoot, invocation.confinement.user.map({ $0.uid == 0 }) ?? true else { return nil }
-        return ownership.problem(running: call.executable, call.arguments).map { "\(call.program): \($0.message)" }
+        let variables = environment.variables(for: nil, adding: invocation.environment)
+        let searchPath = variables.last { $0.name == "PATH" }?.value ?? []
+        return ownership.problem(running: call.executable, call.arguments, searchPath: searchPath)
+            .map { "\(call.program): \($0.message)" }
     }
 
     func confinement(

@@ -72,8 +72,10 @@ struct RuleChecks: RulePart {
     /// Checks a command; an argument with a placeholder counts as empty, and is checked when the command runs.
     private func checkCommand(_ templates: [Template], at mark: Range<Int>) {
         let arguments = templates.dropFirst().map { $0.literal ?? [] }
+        let searchPath = draft.rule.environment.last { $0.name == "PATH" }?.value.literal
         guard let program = templates.first?.literal,
-            let problem = hostEnvironment.distrustCommand(PathBytes(program), arguments)
+            let problem = hostEnvironment.distrustCommand(
+                PathBytes(program), arguments, searchPath ?? Array(Action.searchPath.utf8))
         else { return }
         problems.error(problem.message, at: mark, help: problem.help)
     }

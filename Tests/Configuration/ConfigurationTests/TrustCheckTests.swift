@@ -11,8 +11,10 @@ struct TrustCheckTests {
             TestFile.write(tree.path("rules.yaml"), "rules:\n  - path: /in/*\n" + rule)
             var hostEnvironment = RuleLoader.Environment(
                 home: "/home/ada", environment: { _ in nil }, currentDirectory: tree.root)
-            hostEnvironment.distrustCommand = { executable, arguments in
-                let isOpen = arguments.contains { String(decoding: $0, as: UTF8.self).contains("open") }
+            hostEnvironment.distrustCommand = { executable, arguments, searchPath in
+                let isOpen = (arguments + [searchPath]).contains { word in
+                    String(decoding: word, as: UTF8.self).contains("open")
+                }
                 return isOpen ? HandlerProblem(message: "\(executable) is open", help: "run: chmod") : nil
             }
             let loaded = RuleLoader(catalog: FakeCatalog(), hostEnvironment: hostEnvironment).load(["rules.yaml"])
@@ -25,6 +27,7 @@ struct TrustCheckTests {
         ("    action: { shell: 'open' }\n", "3:22: error: /bin/sh is open"),
         ("    action: log\n    on_failure: { shell: open }\n", "4:26: error: /bin/sh is open"),
         ("    ready: { command: [/bin/sh, open] }\n    action: log\n", "3:24: error: /bin/sh is open"),
+        ("    env: { PATH: /open }\n    action: { exec: [/bin/sh] }\n", "4:22: error: /bin/sh is open"),
         ("    run_as: root\n    action: { exec: [/bin/sh, '${path}', open] }\n", "4:22: error: /bin/sh is open"),
     ])
     func `a command that another user could change is an error at its location`(rule: String, text: String) {

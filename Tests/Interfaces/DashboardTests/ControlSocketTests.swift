@@ -49,6 +49,29 @@ struct ControlSocketTests {
         }
     }
 
+    @Test(arguments: ["control.sock", "run", "moved"])
+    func `a socket that has been removed is created again`(removed: String) throws {
+        try withTempTree { tree in
+            let path = tree.path("run/control.sock")
+            let operations = StubOperations()
+            let feed = EventFeed(now: Timestamp(seconds: 1, nanoseconds: 0))
+            let server = try ControlServer(
+                ControlSocket(at: path), routes: Routes(operations), operations: operations, feed: feed,
+                renew: { lost, _ in try? ControlSocket(at: lost) }, complain: { _ in })
+            for _ in 1...3 {
+                switch removed {
+                case "run": TestFile.removeTree(path.parent)
+                case "moved": #expect(rename(path.parent.description, tree.path("moved").description) == 0)
+                default: #expect(path.withCString { unlink($0) } == 0)
+                }
+                #expect(Deadline.wait { RawHTTP.ask(path, "GET", "/v1/rules")?.status == 200 })
+                TestFile.removeTree(tree.path("moved"))
+            }
+            server.stop()
+            #expect(!TestFile.exists(path))
+        }
+    }
+
     /// Leaves a socket behind, as a killed program does.
     private static func leaveDead(_ path: PathBytes) {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)

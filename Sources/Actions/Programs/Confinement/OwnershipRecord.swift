@@ -13,8 +13,11 @@ package final class OwnershipRecord: Sendable {
     package init() {}
 
     /// Returns a problem if a user other than root could change what a command does; nil if none could.
-    package func problem(running executable: PathBytes, _ arguments: [[UInt8]] = []) -> HandlerProblem? {
-        ProgramFiles.of(executable, arguments).lazy.compactMap { self.problem(with: $0) }.first
+    package func problem(
+        running executable: PathBytes, _ arguments: [[UInt8]] = [],
+        searchPath: [UInt8] = Array(Action.searchPath.utf8)
+    ) -> HandlerProblem? {
+        ProgramFiles.of(executable, arguments, searchPath: searchPath).lazy.compactMap { self.problem(with: $0) }.first
     }
 
     /// Returns a problem if a user other than root could change or replace the file; nil if none could.

@@ -7,14 +7,28 @@ import System
 /// The lock is released with the process, however that exits. A process id alone would not show it, since another
 /// process may have the id by now, or one in another namespace.
 final class InstanceDirectory: Sendable {
-    private let base: PathBytes
-    /// The directory and the descriptor of its lock, once it has been created.
-    private let own = Mutex<(path: PathBytes, lock: Int32)?>(nil)
+    private struct Made {
+        var base: PathBytes
+        var path: PathBytes
+        /// The descriptor of its lock.
+        var lock: Int32
+        var mode: mode_t
+    }
+
+    private struct State {
+        /// The directory, once it has been created.
+        var current: Made?
+        /// Earlier ones that still exist.
+        var earlier: [Made] = []
+    }
+
+    private let directories: RuntimeDirectories
+    private let state = Mutex(State())
     /// The number of scratch directories that were created in it.
     let count = Atomic(0)
     private static let instances = Atomic(0)
 
-    init(in base: PathBytes) { self.base = base }
+    init(in directories: RuntimeDirectories) { self.directories = directories }
 
     deinit { remove() }
 
@@ -23,43 +37,45 @@ final class InstanceDirectory: Sendable {
     ///
     /// - Throws: The reason why it cannot be created.
     func path(mode: mode_t) throws(ScratchFailure) -> PathBytes {
-        try own.withLock { own throws(ScratchFailure) in
-            if let path = own?.path {
-                if mode == 0o711 { _ = path.withCString { chmod($0, mode) } }
-                return path
+        try state.withLock { state throws(ScratchFailure) in
+            if let made = state.current {
+                if mode == 0o711, made.mode != mode {
+                    for path in [made.base, made.path] { _ = path.withCString { chmod($0, mode) } }
+                    state.current?.mode = mode
+                }
+                return made.path
             }
-            let made = try Self.make(in: base, mode: mode)
-            own = made
+            let made = try directories.first { base throws(ScratchFailure) in try Self.make(in: base, mode: mode) }
+            state.current = made
             return made.path
         }
     }
 
     /// The directory, if it has been created.
-    var made: PathBytes? { own.withLock { $0?.path } }
+    var made: PathBytes? { state.withLock { $0.current?.path } }
 
-    /// Discards the given directory, which has gone, so that another is created; has no effect if that has already
-    /// happened.
-    func forget(_ path: PathBytes) {
-        own.withLock { own in
-            guard let lost = own, lost.path == path else { return }
-            close(lost.lock)
-            own = nil
+    /// Leaves the given directory, so that another is created; has no effect if that has already happened.
+    func leave(_ path: PathBytes) {
+        state.withLock { state in
+            guard let left = state.current, left.path == path else { return }
+            state.current = nil
+            if path.withCString({ access($0, F_OK) }) == 0 { state.earlier.append(left) } else { close(left.lock) }
         }
     }
 
     /// Removes the directory with everything that programs have left in it.
     func remove() {
-        own.withLock { own in
-            guard let (path, lock) = own else { return }
-            try? ScratchDirectories.remove(path)
-            close(lock)
-            own = nil
+        state.withLock { state in
+            for made in state.earlier + [state.current].compactMap(\.self) {
+                try? ScratchDirectories.remove(made.path)
+                close(made.lock)
+            }
+            state = State()
         }
     }
 
-    private static func make(
-        in base: PathBytes, mode: mode_t
-    ) throws(ScratchFailure) -> (path: PathBytes, lock: Int32) {
+    private static func make(in base: PathBytes, mode: mode_t) throws(ScratchFailure) -> Made {
+        try prepare(base, mode: mode)
         while true {
             let number = instances.add(1, ordering: .relaxed).newValue
             let path = base.appending("run-\(getpid())-\(number)")
@@ -76,8 +92,24 @@ final class InstanceDirectory: Sendable {
             }
             // The umask does not apply to it.
             _ = path.withCString { chmod($0, mode) }
-            return (path, descriptor)
+            return Made(base: base, path: path, lock: descriptor, mode: mode)
         }
+    }
+
+    /// Creates the base directory if needed, and makes sure that no other user owns or can read it: in `/tmp` another
+    /// user could have created it first.
+    ///
+    /// Once other users may traverse it, it stays so: each directory in it protects itself.
+    static func prepare(_ base: PathBytes, mode: mode_t = 0o700) throws(ScratchFailure) {
+        if base.withCString({ mkdir($0, mode) }) != 0, errno != EEXIST { throw ScratchFailure(errno, "create", base) }
+        var status = stat()
+        guard base.withCString({ lstat($0, &status) }) == 0 else { throw ScratchFailure(errno, "stat", base) }
+        guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid() else {
+            throw ScratchFailure(EPERM, "use", base)
+        }
+        let present = status.st_mode & 0o777
+        let wanted = present == 0o711 ? present : mode
+        if present != wanted { _ = base.withCString { chmod($0, wanted) } }
     }
 
     /// Returns whether the name is that of an Alight process's directory.

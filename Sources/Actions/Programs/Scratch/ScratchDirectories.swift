@@ -7,43 +7,33 @@ package import System
 ///
 /// The directories are located in one of this Alight process alone, so that the next process can detect abandoned ones.
 package struct ScratchDirectories: Sendable {
-    /// The directory that contains them.
-    package let base: PathBytes
-    /// The entry of another user at the default path, because of which this directory is used instead.
-    package let passedOver: PathBytes?
+    private let directories: RuntimeDirectories
     private let own: InstanceDirectory
 
-    /// - Parameters:
-    ///   - base: An absolute path. It is created when it is first needed, with mode 0700; its parent has to exist.
-    ///   - passedOver: The entry of another user at the default path.
-    package init(base: PathBytes, passedOver: PathBytes? = nil) {
-        self.base = base
-        self.passedOver = passedOver
-        own = InstanceDirectory(in: base)
+    /// - Parameter directories: The directories that may contain them. The first one in which that is possible is used;
+    ///   it is created when it is first needed, with mode 0700.
+    package init(in directories: RuntimeDirectories) {
+        self.directories = directories
+        own = InstanceDirectory(in: directories)
     }
 
-    /// Selects the default path: the first of `serviceDirectories`, else `/run/alight` for root, else
-    /// `$XDG_RUNTIME_DIR/alight`, else `alight-UID` in the directory for temporary files.
-    ///
-    /// - Parameters:
-    ///   - serviceDirectories: The directories that a service manager has created for Alight, as in `$RUNTIME_DIRECTORY`:
-    ///     absolute paths, separated by colons.
-    ///   - runtimeDirectory: `$XDG_RUNTIME_DIR`.
-    ///   - temporaryDirectory: `$TMPDIR`.
-    ///   - user: The user that Alight runs as.
-    package init(
-        serviceDirectories: PathBytes? = nil, runtimeDirectory: PathBytes?, temporaryDirectory: PathBytes?, user: UInt32
-    ) {
-        let first = serviceDirectories?.bytes.split(separator: UInt8(ascii: ":")).first
-        if let first, first.first == UInt8(ascii: "/") {
-            self.init(base: PathBytes(first))
-        } else if user == 0 {
-            self.init(base: "/run/alight")
-        } else if let runtimeDirectory, !runtimeDirectory.bytes.isEmpty {
-            self.init(base: runtimeDirectory.appending("alight"))
-        } else {
-            let directory = UserDirectory(in: temporaryDirectory ?? "/tmp", user: user)
-            self.init(base: directory.path, passedOver: directory.passedOver)
+    /// The directory that would be used first.
+    package var base: PathBytes {
+        let usable = directories.forScratch.first { $0.problem == nil } ?? directories.forScratch.first { _ in true }
+        return usable?.path ?? "/"
+    }
+
+    /// The directory that would be the best one, and cannot be used.
+    package var passedOver: RuntimeDirectories.Candidate? {
+        directories.forScratch.first { _ in true }.flatMap { $0.problem == nil ? nil : $0 }
+    }
+
+    /// The error if no scratch directory can be created; nothing is created.
+    package var problem: ScratchFailure? {
+        do throws(ScratchFailure) {
+            return try directories.first { _ in nil }
+        } catch {
+            return error
         }
     }
 
@@ -59,7 +49,6 @@ package struct ScratchDirectories: Sendable {
     }
 
     private func makeNew(mode: mode_t) throws(ScratchFailure) -> PathBytes {
-        try prepareBase(mode: mode)
         var renewals = 0
         while true {
             let parent = try own.path(mode: mode)
@@ -69,11 +58,11 @@ package struct ScratchDirectories: Sendable {
             switch errno {
             // A program may have created directories next to its own.
             case EEXIST: continue
-            // The directory of this process has been removed, as happens to `$XDG_RUNTIME_DIR` at logout.
-            case ENOENT where renewals < Self.mostRenewals:
+            // The directory of this process has been removed, as happens to `$XDG_RUNTIME_DIR` at logout, or cannot be
+            // written to any more.
+            case _ where renewals < Self.mostRenewals:
                 renewals += 1
-                own.forget(parent)
-                try prepareBase(mode: mode)
+                own.leave(parent)
             case let error: throw ScratchFailure(error, "create", directory)
             }
         }
@@ -87,17 +76,26 @@ package struct ScratchDirectories: Sendable {
 
     /// Removes the directories of processes that were killed.
     ///
-    /// The base directory is created if it does not exist, so that no other user can take its name later.
+    /// The directory that would be used first is created if it does not exist, so that no other user can take its name
+    /// later.
     package func removeAbandoned() {
-        guard (try? prepareBase()) != nil, let names = try? KernelFileSystem().names(following: base) else { return }
-        for name in names where InstanceDirectory.isOne(name) {
-            let directory = base.appending(name.bytes)
-            let lock = InstanceDirectory.lock(directory)
-            guard lock >= 0 else { continue }
-            try? Self.remove(directory)
-            close(lock)
+        _ = try? directories.first { base throws(ScratchFailure) in try InstanceDirectory.prepare(base) }
+        for candidate in directories.forScratch where UserDirectory.isOwn(candidate.path, user: geteuid()) {
+            for name in (try? KernelFileSystem().names(following: candidate.path)) ?? []
+            where InstanceDirectory.isOne(name) {
+                let directory = candidate.path.appending(name.bytes)
+                let lock = InstanceDirectory.lock(directory)
+                guard lock >= 0 else { continue }
+                try? Self.remove(directory)
+                close(lock)
+            }
         }
     }
+
+    /// The directory of this process, nil before it is created.
+    ///
+    /// When it has been removed, another one replaces it.
+    package var instance: PathBytes? { own.made }
 
     /// The path of a directory such as an attempt would get.
     package var example: PathBytes { (own.made ?? base).appending("1") }
@@ -112,30 +110,20 @@ package struct ScratchDirectories: Sendable {
         if let mount { throw ScratchFailure(mounted: mount, in: directory) }
         if error != 0 { throw ScratchFailure(error, "remove", directory) }
     }
-
-    /// Creates the base directory if needed, and makes sure that no other user owns or can read it: in `/tmp` another
-    /// user could have created it first.
-    ///
-    /// Once other users may traverse it, it stays so: each directory in it protects itself.
-    private func prepareBase(mode: mode_t = 0o700) throws(ScratchFailure) {
-        if base.withCString({ mkdir($0, mode) }) != 0, errno != EEXIST { throw ScratchFailure(errno, "create", base) }
-        var status = stat()
-        guard base.withCString({ lstat($0, &status) }) == 0 else { throw ScratchFailure(errno, "stat", base) }
-        guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid() else {
-            throw ScratchFailure(EPERM, "use", base)
-        }
-        let present = status.st_mode & 0o777
-        let wanted = present == 0o711 ? present : mode
-        if present != wanted { _ = base.withCString { chmod($0, wanted) } }
-    }
 }
 
 /// The error for a scratch directory that could not be created or removed.
 package struct ScratchFailure: Error {
     package var message: String
+    package var help = "set TMPDIR to a directory that only the user of Alight can change"
 
     init(_ error: Int32, _ verb: String, _ directory: PathBytes) {
         message = "cannot \(verb) the scratch directory '\(directory)': \(SystemError(errno: error))"
+    }
+
+    /// Creates the error for directories none of which can be used.
+    init(_ reasons: [String]) {
+        message = "no scratch directory can be created: \(reasons.joined(separator: "; "))"
     }
 
     /// Creates the error for a directory in which, or at which, a file system is mounted.

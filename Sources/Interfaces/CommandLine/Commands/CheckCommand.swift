@@ -5,6 +5,7 @@ import FileEvents
 import Glibc
 import Globbing
 import Pipeline
+import Programs
 import Rules
 import System
 import Watching
@@ -57,6 +58,9 @@ struct CheckCommand: ParsableCommand {
             for rule in rules { Output.standard.write("\(Self.title(of: rule)): \(state)") }
         }
         survey(loaded.ruleset)
+        if let problem = program.scratchProblem(for: loaded.ruleset.rules) {
+            Output.standard.write("warning: \(Display.text(problem.message)); \(problem.help)")
+        }
         let rules = Reporter.count(loaded.ruleset.rules.count, "rule")
         Output.standard.write("\(rules) in \(Reporter.count(loaded.files.count, "file")): no errors")
     }

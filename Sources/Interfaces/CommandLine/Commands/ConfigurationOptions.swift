@@ -90,7 +90,7 @@ extension Configuration {
         standard.retentionSize = Setting(Int(retention.bytes), from: .standard)
         standard.listen = Setting(nil, from: .standard)
         standard.externalURLs = Setting([], from: .standard)
-        standard.control = Setting(defaultControl(variables), from: .standard)
+        standard.control = Setting(defaultControls(variables).first, from: .standard)
         standard.jobs = Setting(defaultJobs, from: .standard)
         let isJournal = isJournalStream(variables["JOURNAL_STREAM"])
         standard.logFormat = Setting(
@@ -120,17 +120,21 @@ extension Configuration {
         }
     }
 
-    /// Returns the default control socket.
-    private static func defaultControl(_ variables: [String: String]) -> PathBytes {
-        let user = geteuid()
-        if user == 0 { return "/run/alight/control.sock" }
-        // After su(1), the variable is not set although the directory exists.
-        let session = PathBytes("/run/user/\(user)")
-        let runtime =
-            variables.directory("XDG_RUNTIME_DIR").map { PathBytes($0) }
-            ?? (UserDirectory.isOwn(session, user: user) ? session : nil)
-        let base = runtime?.appending("alight") ?? UserDirectory(in: "/tmp", user: user).path
-        return base.appending("control.sock").normalized
+    /// Returns the paths at which the control socket may be by default, the best one first.
+    private static func defaultControls(_ variables: [String: String]) -> [PathBytes] {
+        let directories = CommandContext.runtimeDirectories(variables).forSocket
+        let usable = directories.filter { $0.problem == nil }
+        // Without one, the best is named by the error.
+        return (usable.isEmpty ? Array(directories.prefix(1)) : usable)
+            .map { $0.path.appending("control.sock").normalized }
+    }
+
+    /// The paths at which the control socket may be, the best one first; none if it is turned off.
+    ///
+    /// The default ones depend on the directories that exist now.
+    var controlPaths: [PathBytes] {
+        if control?.origin == .standard { return Self.defaultControls(ProcessInfo.processInfo.environment) }
+        return [control?.value ?? nil].compactMap(\.self)
     }
 
     private static var defaultJobs: Int {

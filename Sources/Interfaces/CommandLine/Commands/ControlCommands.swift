@@ -101,8 +101,9 @@ struct ControlOptions: ParsableArguments {
         help: .value(
             "socket", "The control socket of this instance, for 'alight status' and other commands.",
             discussion: """
-                Default: 'control' of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; if that variable is \
-                not set, in /run/user/UID/alight, else in /tmp/alight-UID; as root /run/alight/control.sock.
+                Default: 'control' of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; if that directory \
+                does not belong to the user, in /run/user/UID/alight, else in /tmp/alight-UID; as root \
+                /run/alight/control.sock.
                 """),
         completion: .file())
     var control: String?
@@ -193,8 +194,9 @@ struct ControlChoice: ParsableArguments {
         help: .value(
             "socket", "The control socket of the running instance.",
             discussion: """
-                Default: 'control' of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; if that variable is \
-                not set, in /run/user/UID/alight, else in /tmp/alight-UID; as root /run/alight/control.sock. If no \
+                Default: 'control' of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; if that directory \
+                does not belong to the user, in /run/user/UID/alight, else in /tmp/alight-UID; as root \
+                /run/alight/control.sock. If no \
                 instance listens there, the socket of another instance in the same directory.
                 """),
         completion: .file())
@@ -208,18 +210,21 @@ struct ControlChoice: ParsableArguments {
     ///   been printed.
     func client() throws -> ControlClient {
         if let control { return ControlClient(path: try ControlOptions.path(control)) }
-        let setting = try ConfigurationOptions.parse([]).load().settings.control
-        guard let defaultPath = setting?.value else {
+        let settings = try ConfigurationOptions.parse([]).load().settings
+        let paths = settings.controlPaths
+        guard let best = paths.first else {
             throw Exit(
-                .runtimeError, error: "the control socket is turned off by '\(setting?.origin.word ?? "")'",
+                .runtimeError, error: "the control socket is turned off by '\(settings.control?.origin.word ?? "")'",
                 help: "name a socket there instead of 'false', and restart Alight, "
                     + "or name the socket of 'alight run' with --control")
         }
-        let descriptor = ControlSocket.connected(to: defaultPath, timeout: 0)
-        if descriptor >= 0 { close(descriptor) }
-        // EAGAIN means that the listen backlog is full: the instance is running and may still answer.
-        if descriptor >= 0 || descriptor == -EAGAIN { return ControlClient(path: defaultPath) }
-        let others = ControlSocket.otherSockets(excluding: defaultPath)
+        for path in paths {
+            let descriptor = ControlSocket.connected(to: path, timeout: 0)
+            if descriptor >= 0 { close(descriptor) }
+            // EAGAIN means that the listen backlog is full: the instance is running and may still answer.
+            if descriptor >= 0 || descriptor == -EAGAIN { return ControlClient(path: path) }
+        }
+        let others = paths.flatMap { ControlSocket.otherSockets(excluding: $0) }
         if others.count > 1 {
             let names = others.map { "\n    \(Display.path($0))" }.joined()
             Output.error.write(
@@ -227,6 +232,6 @@ struct ControlChoice: ParsableArguments {
             throw Exit(.runtimeError)
         }
         // If nothing listens there, the request itself reports the reason best.
-        return ControlClient(path: others.first ?? defaultPath)
+        return ControlClient(path: others.first ?? best)
     }
 }

@@ -78,6 +78,7 @@ struct RunCommand: ParsableCommand {
             dry.start(loaded.ruleset)
             program.reportUndescribed(reporter)
         }
+        if !dryRun { try program.requireScratch(for: loaded.ruleset.rules, reporter) }
         try settings.checkJournalDirectory()
         let retained = try open(settings.journalLocation(), keeping: settings.retention, reporter)
         var options = Engine.Options(
@@ -128,9 +129,10 @@ struct RunCommand: ParsableCommand {
         guard isSteerable else { throw reporter.failure(ObservationError.noThread) }
         let controlling = try feed.map { feed in
             let operations = RunningOperations(engine, journal: retained.file, reloading)
-            return try RunningControl(control.addresses(settings), settings, operations, metrics, feed, reporter)
+            return try RunningControl(
+                control.addresses(settings), settings, operations, metrics, feed, reporter,
+                note: { [journal = retained.journal] in journal.note(control: $0) })
         }
-        retained.journal.note(control: controlling?.path)
         let summary: EngineSummary
         do {
             defer {

@@ -18,13 +18,16 @@ struct RunningControl {
 
     /// Starts the server, and reports its addresses, and its socket if that is not the default one.
     ///
+    /// `note` is called with the path of the socket, also later when it has been created again.
+    ///
     /// Alight also works without the socket, so only a failure of an address or socket that was named explicitly is an
     /// error.
     ///
     /// - Throws: `Exit` when the server cannot be started as requested; the error has been reported.
     init(
         _ addresses: [ListenAddress], _ settings: Configuration, _ operations: RunningOperations,
-        _ metrics: RunningMetrics?, _ feed: EventFeed, _ reporter: Reporter
+        _ metrics: RunningMetrics?, _ feed: EventFeed, _ reporter: Reporter,
+        note: @escaping @Sendable (PathBytes?) -> Void
     ) throws {
         let urls = addresses.isEmpty ? [] : settings.externalURLs?.value ?? []
         let isOpen = !urls.isEmpty || addresses.contains { !$0.isLoopback }
@@ -32,7 +35,7 @@ struct RunningControl {
             hosts: addresses.reduce(into: []) { $0.formUnion($1.hosts) },
             takesNumbers: addresses.contains(where: \.isAny), origins: Set(urls),
             token: isOpen ? try Self.token(operations.journal, reporter) : nil)
-        let socket = try Self.socket(settings.control, reporter)
+        let socket = try Self.socket(settings, reporter)
         guard socket != nil || !addresses.isEmpty else {
             server = nil
             return
@@ -41,9 +44,15 @@ struct RunningControl {
         if let metrics { text = { metrics.text(operations.currentStatus()) } }
         var routes = Routes(operations, metrics: text)
         routes.addPages(operations)
+        note(socket?.path)
         do throws(ControlProblem) {
             server = try ControlServer(
                 socket, addresses: addresses, access: access, routes: routes, operations: operations, feed: feed,
+                renew: { lost, isRepeated in
+                    let socket = Self.renewed(settings, lost, isRepeated: isRepeated, reporter)
+                    if let socket { note(socket.path) }
+                    return socket
+                },
                 complain: { problem in
                     reporter.emit(
                         .warning, "cannot serve requests at the control socket: \(Display.text(problem))",
@@ -77,41 +86,79 @@ struct RunningControl {
         }
     }
 
-    /// The path of the socket; nil if there is none.
-    var path: PathBytes? { server?.path }
-
     /// Stops the server, and removes the socket.
     func end() { server?.stop() }
 
-    private static func socket(_ setting: Setting<PathBytes?>?, _ reporter: Reporter) throws -> ControlSocket? {
-        guard let defaultPath = setting?.value else { return nil }
-        func withoutIt(_ problem: ControlProblem) -> ControlSocket? {
-            reporter.emit(
-                .warning, "\(Display.text(problem.message)); without it there is no 'alight status'",
-                help: problem.help)
-            return nil
-        }
+    // MARK: - The socket
+
+    /// Creates the socket, and reports where it is if that is not the default path.
+    ///
+    /// - Throws: `Exit` when a socket that was named for this instance cannot be created; the error has been reported.
+    private static func socket(_ settings: Configuration, _ reporter: Reporter) throws -> ControlSocket? {
         do throws(ControlProblem) {
-            return try ControlSocket(at: defaultPath)
-        } catch {
-            // A socket named with `--control` is for this instance alone and is required; other settings may be shared.
-            if setting?.origin == .flag("--control") { throw reporter.failure(error) }
-            guard error.isTaken else { return withoutIt(error) }
-        }
-        // Removes the sockets of instances that were killed.
-        _ = ControlSocket.otherSockets(excluding: defaultPath, removingStale: true)
-        let other = ControlSocket.excluding(defaultPath, process: getpid())
-        do throws(ControlProblem) {
-            let socket = try ControlSocket(at: other)
-            reporter.emit(
-                .notice,
-                "another instance listens at '\(Display.path(defaultPath))'; this one listens at '\(Display.path(other))'"
-            )
+            guard let (socket, taken) = try create(settings) else { return nil }
+            if let taken {
+                reporter.emit(
+                    .notice,
+                    "another instance listens at '\(Display.path(taken))'; this one listens at "
+                        + "'\(Display.path(socket.path))'")
+            }
             return socket
         } catch {
-            return withoutIt(error)
+            if isNamed(settings) { throw reporter.failure(error) }
+            reporter.emit(
+                .warning, "\(Display.text(error.message)); without it there is no 'alight status'", help: error.help)
+            return nil
         }
     }
+
+    /// Creates the socket again, where the commands look for it now; returns nil if that is not possible.
+    ///
+    /// `lost` is the path of the one that has been removed, and `isRepeated` whether this has failed before.
+    private static func renewed(
+        _ settings: Configuration, _ lost: PathBytes, isRepeated: Bool, _ reporter: Reporter
+    ) -> ControlSocket? {
+        let removal = "the control socket '\(Display.path(lost))' has been removed"
+        do throws(ControlProblem) {
+            guard let (socket, _) = try create(settings) else { return nil }
+            reporter.emit(.notice, "\(removal); this instance listens at '\(Display.path(socket.path))'")
+            return socket
+        } catch {
+            if !isRepeated {
+                reporter.emit(
+                    .warning,
+                    "\(removal), and until it can be created again there is no 'alight status': "
+                        + Display.text(error.message), help: error.help)
+            }
+            return nil
+        }
+    }
+
+    /// Creates the socket at the first path at which that is possible, or beside one at which another instance listens;
+    /// returns nil if the socket is turned off.
+    private static func create(
+        _ settings: Configuration
+    ) throws(ControlProblem) -> (socket: ControlSocket, taken: PathBytes?)? {
+        var problem: ControlProblem?
+        for path in settings.controlPaths {
+            do throws(ControlProblem) {
+                return (try ControlSocket(at: path), nil)
+            } catch {
+                guard error.isTaken, !isNamed(settings) else {
+                    problem = problem ?? error
+                    continue
+                }
+            }
+            // Removes the sockets of instances that were killed.
+            _ = ControlSocket.otherSockets(excluding: path, removingStale: true)
+            return (try ControlSocket(at: ControlSocket.excluding(path, process: getpid())), path)
+        }
+        if let problem { throw problem }
+        return nil
+    }
+
+    /// Whether the socket is for this instance alone, and required; other settings may be shared.
+    private static func isNamed(_ settings: Configuration) -> Bool { settings.control?.origin == .flag("--control") }
 }
 
 extension EventFeed {

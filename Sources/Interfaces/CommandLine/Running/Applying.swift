@@ -20,6 +20,7 @@ struct Applying {
     /// - Throws: An `ObservationError` when no thread can be started.
     func run(_ journal: DiskStore, _ program: CommandContext) throws -> ExitStatus {
         program.reportSkippedDirectory()
+        try program.requireScratch(for: [rule])
         let wanted = Set(paths)
         let progress = ApplyProgress(total: wanted.count, width: TerminalText.errorWidth)
         let reporter = Reporter(format: .text)

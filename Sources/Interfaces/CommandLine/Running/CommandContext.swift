@@ -7,6 +7,7 @@ import JSON
 import OtherActions
 import Plugins
 import Programs
+import Rules
 import Storage
 import System
 
@@ -104,7 +105,7 @@ struct CommandContext {
             home: home(variables), environment: { variables[$0] }, currentDirectory: currentDirectory)
         if LinkTrust.isMeaningful {
             loading.distrust = { OwnershipCheck.problem(with: $0) }
-            loading.distrustCommand = { OwnershipCheck.problem(running: $0, $1) }
+            loading.distrustCommand = { OwnershipCheck.problem(running: $0, $1, searchPath: $2) }
         }
         return loading
     }
@@ -160,14 +161,29 @@ struct CommandContext {
         }
     }
 
-    /// Warns about a directory of another user with the name of the directory for temporary files.
+    /// Warns if the best directory for scratch directories cannot be used.
     func reportSkippedDirectory(_ reporter: Reporter = Reporter(format: .text)) {
-        guard let directory = scratchDirectories.passedOver else { return }
+        guard let skipped = scratchDirectories.passedOver?.problem, scratchDirectories.problem == nil else { return }
         reporter.emit(
-            .warning,
-            "'\(Display.path(directory))' is not a private directory of this user; "
-                + "'\(Display.path(scratchDirectories.base))' is used instead",
-            help: "remove it as root, or set XDG_RUNTIME_DIR")
+            .warning, "\(Display.text(skipped)); '\(Display.path(scratchDirectories.base))' is used instead",
+            help: "remove what is in the way, or set XDG_RUNTIME_DIR to a directory that belongs to this user alone")
+    }
+
+    /// Returns why the programs of rules cannot run; nil if they can, or if the rules have none.
+    func scratchProblem(for rules: [Rule]) -> ScratchFailure? {
+        let hasPrograms = rules.contains { rule in
+            rule.ready?.command != nil || (rule.actions + rule.onFailure).contains(where: \.isProgram)
+        }
+        return hasPrograms ? scratchDirectories.problem : nil
+    }
+
+    /// Refuses to start rules whose programs cannot run.
+    ///
+    /// - Throws: `Exit`; the error has been reported.
+    func requireScratch(for rules: [Rule], _ reporter: Reporter = Reporter(format: .text)) throws {
+        guard let problem = scratchProblem(for: rules) else { return }
+        reporter.emit(.error, Display.text(problem.message), help: problem.help)
+        throw Exit(.runtimeError)
     }
 
     /// Returns the address of the user's session bus; nil if there is none.
@@ -179,11 +195,14 @@ struct CommandContext {
 
     /// The scratch directories of actions, for commands that run none.
     static var scratchDirectories: ScratchDirectories {
-        let variables = ProcessInfo.processInfo.environment
-        return ScratchDirectories(
-            serviceDirectories: variables["RUNTIME_DIRECTORY"].map { PathBytes($0) },
-            runtimeDirectory: variables["XDG_RUNTIME_DIR"].map { PathBytes($0) },
-            temporaryDirectory: variables["TMPDIR"].map { PathBytes($0) }, user: geteuid())
+        ScratchDirectories(in: runtimeDirectories(ProcessInfo.processInfo.environment))
+    }
+
+    static func runtimeDirectories(_ variables: [String: String]) -> RuntimeDirectories {
+        RuntimeDirectories(
+            service: variables["RUNTIME_DIRECTORY"].map { PathBytes($0) },
+            session: variables["XDG_RUNTIME_DIR"].map { PathBytes($0) },
+            temporary: variables["TMPDIR"].map { PathBytes($0) }, user: geteuid())
     }
 
     /// Returns the absolute path, relative to the directory in which the program was started.

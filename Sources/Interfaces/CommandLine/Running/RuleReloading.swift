@@ -3,6 +3,7 @@ import FileEvents
 import FileObserving
 import Glibc
 import Plugins
+import Programs
 import Rules
 import Synchronization
 import System
@@ -162,6 +163,9 @@ final class RuleReloading: Sendable {
             return
         }
         if loaded.ruleset.rules.isEmpty { reporter.emit(.warning, "no rule is enabled: nothing is watched") }
+        if let problem = program.scratchProblem(for: loaded.ruleset.rules) {
+            reporter.emit(.warning, Display.text(problem.message), help: problem.help)
+        }
         service?.recordLoaded()
         take(loaded)
     }

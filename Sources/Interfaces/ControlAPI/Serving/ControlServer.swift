@@ -9,8 +9,6 @@ package import System
 package final class ControlServer: Sendable {
     private let clients: Clients
     private let thread = Mutex<WorkerThread?>(nil)
-    /// The path of the Unix socket; nil if there is none.
-    package let path: PathBytes?
 
     /// Starts the server.
     ///
@@ -21,20 +19,22 @@ package final class ControlServer: Sendable {
     ///   - routes: The routes.
     ///   - operations: The operations, for the status in the event stream.
     ///   - feed: The events.
+    ///   - renew: Returns another socket when the file of the socket, whose path it gets, has been removed; nil if that
+    ///     is not possible now, and whether this is not the first call for it.
     ///   - complain: Called once with the reason if no client can be served.
     /// - Throws: A `ControlProblem` when it cannot listen at an address, or when no thread can be started.
     package init(
         _ socket: ControlSocket?, addresses: [ListenAddress] = [], access: Access? = nil, routes: Routes,
-        operations: any Operations, feed: EventFeed, complain: @escaping @Sendable (String) -> Void
+        operations: any Operations, feed: EventFeed,
+        renew: @escaping @Sendable (_ lost: PathBytes, _ isRepeated: Bool) -> ControlSocket? = { _, _ in nil },
+        complain: @escaping @Sendable (String) -> Void
     ) throws(ControlProblem) {
-        path = socket?.path
         var network: [Int32] = []
         do throws(ControlProblem) {
             clients = try Clients(access: access, routes: routes, operations: operations, feed: feed)
             for address in addresses { network += try address.open() }
             let started = WorkerThread(name: "alight-control") { [clients, network] in
-                ServerLoop(clients, socket?.descriptor, network: network, complain: complain).run()
-                socket?.end()
+                ServerLoop(clients, socket, network: network, renew: renew, complain: complain).run()
                 for descriptor in network { close(descriptor) }
             }
             guard let started else {

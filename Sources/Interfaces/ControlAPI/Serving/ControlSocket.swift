@@ -20,6 +20,9 @@ package final class ControlSocket: Sendable {
     let descriptor: Int32
     /// The identity of the file, so that no other file is removed in its place.
     private let identity: FileIdentity?
+    /// An inotify instance that becomes readable when the file or its directory may have been removed; negative if there
+    /// is none.
+    let watch: Int32
 
     /// The maximum length of a socket's name; the socket is addressed through the descriptor of its directory.
     private static let longestName = 60
@@ -45,8 +48,17 @@ package final class ControlSocket: Sendable {
                 "invalid socket name '\(path)'", help: "use a name of at most \(Self.longestName) bytes")
         }
         try Self.removeStale(name, in: directory, path)
+        let watch = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+        if watch >= 0 {
+            let changes = IN_DELETE_SELF | IN_MOVE_SELF | IN_DELETE | IN_MOVED_FROM
+            _ = cal_watch_open(watch, directory, UInt32(changes))
+        }
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Self.flags, 0)
-        guard descriptor >= 0 else { throw Self.failure(path, errno) }
+        guard descriptor >= 0 else {
+            let error = errno
+            close(watch)
+            throw Self.failure(path, error)
+        }
         // Set before the socket has a name, so that it is never accessible to other users.
         guard fchmod(descriptor, 0o600) == 0,
             Self.withAddress(of: name, in: directory, { bind(descriptor, $0, $1) }) == 0,
@@ -54,20 +66,33 @@ package final class ControlSocket: Sendable {
         else {
             let error = errno
             close(descriptor)
+            close(watch)
             throw Self.failure(path, error)
         }
         _ = name.withCString { fchmodat(directory, $0, 0o600, 0) }
-        self.descriptor = descriptor
+        (self.descriptor, self.watch) = (descriptor, watch)
         identity = KernelFileSystem().identity(of: path)
     }
 
     /// Close-on-exec, and non-blocking.
     private static let flags = Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
 
+    /// Whether the file is still this socket's.
+    var isPresent: Bool { identity != nil && KernelFileSystem().identity(of: path) == identity }
+
+    /// Whether the file or its directory may have been removed since the last call.
+    var hasNews: Bool {
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        var hasNews = false
+        while read(watch, &bytes, bytes.count) > 0 { hasNews = true }
+        return hasNews
+    }
+
     /// Removes the file, if it is still this socket's, and stops listening.
     func end() {
-        if let identity, KernelFileSystem().identity(of: path) == identity { _ = path.withCString { unlink($0) } }
+        if isPresent { _ = path.withCString { unlink($0) } }
         close(descriptor)
+        close(watch)
     }
 
     // MARK: State

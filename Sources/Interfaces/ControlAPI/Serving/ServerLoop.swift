@@ -19,10 +19,13 @@ final class ServerLoop {
     private static let acceptPause = Duration.milliseconds(200)
     /// The time to wait for clients that are still reading when the server stops.
     private static let stopTimeout = Duration.milliseconds(500)
+    /// The pause after a socket that has been removed could not be created again.
+    private static let renewalPause = Duration.seconds(5)
 
     private let clients: Clients
-    private let local: Int32?
+    private var socket: ControlSocket?
     private let network: [Int32]
+    private let renew: (_ lost: PathBytes, _ isRepeated: Bool) -> ControlSocket?
     private let complain: @Sendable (String) -> Void
     /// The library's server; nil until the first client connects.
     private var server: OpaquePointer?
@@ -30,33 +33,59 @@ final class ServerLoop {
     /// The refused connections, and the times at which they are closed.
     private var refused: [(descriptor: Int32, until: ContinuousClock.Instant)] = []
     private var acceptFrom: ContinuousClock.Instant?
+    /// The time of the next attempt to create the socket again; nil while it exists.
+    private var renewAt: ContinuousClock.Instant?
 
-    init(_ clients: Clients, _ local: Int32?, network: [Int32], complain: @escaping @Sendable (String) -> Void) {
-        (self.clients, self.local, self.network, self.complain) = (clients, local, network, complain)
+    init(
+        _ clients: Clients, _ socket: ControlSocket?, network: [Int32],
+        renew: @escaping (_ lost: PathBytes, _ isRepeated: Bool) -> ControlSocket?,
+        complain: @escaping @Sendable (String) -> Void
+    ) {
+        (self.clients, self.socket, self.network, self.complain) = (clients, socket, network, complain)
+        self.renew = renew
     }
 
     func run() {
         clients.feed.setWake { [wake = clients.wake] in wake.wake() }
         while !clients.isStopping {
-            let listeners = acceptFrom == nil ? [local].compactMap(\.self) + network : []
-            wait(excluding: listeners, until: [clients.nextDeadline, acceptFrom, refused.map(\.until).min()])
+            let listeners = acceptFrom == nil ? [socket?.descriptor].compactMap(\.self) + network : []
+            wait(
+                for: [socket?.watch].compactMap(\.self) + listeners,
+                until: [clients.nextDeadline, acceptFrom, renewAt, refused.map(\.until).min()])
+            renewSocket(at: .now)
             acceptAll()
             expire(at: .now)
         }
         clients.feed.setWake(nil)
         clients.abandonAll()
         let end = ContinuousClock.now + Self.stopTimeout
-        while !clients.isEmpty, .now < end { wait(excluding: [], until: [end]) }
+        while !clients.isEmpty, .now < end { wait(for: [], until: [end]) }
         expire(at: .now + Self.refusalDelay)
         // Stopping the library's server joins its threads.
         if let server, !clients.areBusy {
             chm_stop(server)
             Unmanaged.passUnretained(clients).release()
         }
+        socket?.end()
     }
 
-    private func wait(excluding listeners: [Int32], until deadlines: [ContinuousClock.Instant?]) {
-        var descriptors = ([clients.wake.descriptor] + listeners).map {
+    /// Creates the socket again if it has been removed, as together with `$XDG_RUNTIME_DIR` at logout.
+    private func renewSocket(at now: ContinuousClock.Instant) {
+        guard let lost = socket, lost.hasNews || renewAt.map({ $0 <= now }) ?? false else { return }
+        guard !lost.isPresent else {
+            renewAt = nil
+            return
+        }
+        guard let renewed = renew(lost.path, renewAt != nil) else {
+            renewAt = now + Self.renewalPause
+            return
+        }
+        lost.end()
+        (socket, renewAt) = (renewed, nil)
+    }
+
+    private func wait(for others: [Int32], until deadlines: [ContinuousClock.Instant?]) {
+        var descriptors = ([clients.wake.descriptor] + others).map {
             pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
         }
         _ = cal_poll(&descriptors, UInt(descriptors.count), deadlines.compactMap(\.self).min().pollLimit)
@@ -77,7 +106,7 @@ final class ServerLoop {
     private func acceptAll() {
         if let acceptFrom, .now < acceptFrom { return }
         acceptFrom = nil
-        if let local { accept(local, .local) }
+        if let socket { accept(socket.descriptor, .local) }
         for descriptor in network { accept(descriptor, .network) }
     }
 

@@ -131,6 +131,41 @@ struct OwnershipCheckTests {
     }
 
     @Test(arguments: [
+        ["/usr/bin/env", "tool"], ["/usr/bin/env", "PATH=OPEN", "tool"], ["/bin/sh", "-c", "tool"], ["SCRIPT"],
+        ["/bin/sh", "-c", "exec env -u A tool"],
+    ])
+    func `a command without a path is searched for where the program searches`(command: [String]) {
+        withTempTree { tree in
+            let open = tree.path("open")
+            TestFile.write(open.appending("tool"), Array("#!/bin/true\n".utf8), mode: 0o755)
+            TestFile.write(tree.path("script"), Array("#!/usr/bin/env tool\n".utf8), mode: 0o755)
+            Self.own(open, 4711)
+            let words = command.map {
+                $0.replacing("OPEN", with: "\(open)").replacing("SCRIPT", with: "\(tree.path("script"))")
+            }
+            let arguments = words.dropFirst().map { Array($0.utf8) }
+            let setsPath = command.contains { $0.hasPrefix("PATH=") }
+            #expect((Self.problem(running: words) != nil) == setsPath)
+            let path = Array("relative:\(open):/usr/bin:/bin".utf8)
+            let problem = OwnershipCheck.problem(running: PathBytes(words[0]), arguments, searchPath: path)
+            #expect(problem?.help == "run: chown root:root '\(open)'")
+        }
+    }
+
+    @Test func `a directory that is searched before that of the program is checked too`() {
+        withTempTree { tree in
+            TestFile.makeDirectory(tree.path("open"))
+            Self.own(tree.path("open"), 4711)
+            func problem(_ path: String) -> HandlerProblem? {
+                OwnershipCheck.problem(
+                    running: "/bin/sh", ["-c", "ls"].map { Array($0.utf8) }, searchPath: Array(path.utf8))
+            }
+            #expect(problem("\(tree.path("open")):/usr/bin:/bin")?.help?.contains("\(tree.path("open"))") == true)
+            #expect(problem("/usr/bin:/bin:\(tree.path("open"))") == nil)
+        }
+    }
+
+    @Test(arguments: [
         ["/bin/cp", "OPEN/tool", "/srv"], ["/usr/bin/python3", "-c", "OPEN/tool"], ["/bin/sh", "-c", "cat OPEN/tool"],
         ["/bin/sh", "-c", "runuser -u bob -- OPEN/tool"], ["/usr/bin/env"],
         ["/usr/bin/python3", "main.py", "OPEN/tool"],

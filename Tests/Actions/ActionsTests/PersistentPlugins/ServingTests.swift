@@ -26,6 +26,23 @@ struct ServingTests {
         #expect(serving.stage.log.all == [])
     }
 
+    @Test func `a process whose scratch directory has gone is replaced`() throws {
+        let serving = try ServingStage(
+            """
+            ready()
+            for request in requests():
+                result(request, message=str(os.path.isdir(os.environ['TMPDIR'])))
+            """)
+        for job in 1...3 {
+            let outcome = serving.ask(job)
+            #expect(outcome.message == "True", "\(outcome)")
+            try FileManager.default.removeItem(atPath: "\(serving.stage.scratch().parent)")
+        }
+        #expect(serving.started.count == 3)
+        serving.close()
+        #expect(serving.leftovers == [])
+    }
+
     @Test func `a file that the plugin writes is not part of it, and an interpreter's script is`() throws {
         let serving = try ServingStage(
             """

@@ -13,22 +13,42 @@ struct ScratchDirectoryTests {
 
     init() throws {
         directory = TemporaryDirectory()
-        scratch = ScratchDirectories(base: try directory.directory("run/alight", mode: 0o700))
+        scratch = ScratchDirectories(in: .first(try directory.directory("run/alight", mode: 0o700)))
     }
 
-    @Test func `the location is that of the service, else that of the user, and in run for root`() {
-        func base(_ service: PathBytes?, _ runtime: PathBytes?, _ temporary: PathBytes?, _ user: UInt32) -> PathBytes {
-            ScratchDirectories(
-                serviceDirectories: service, runtimeDirectory: runtime, temporaryDirectory: temporary, user: user
-            ).base
+    @Test func `the service comes first, then run for root and the session for others, then temporary files`() {
+        func list(_ service: PathBytes?, _ session: PathBytes?, _ temporary: PathBytes?, _ user: UInt32) -> [String] {
+            RuntimeDirectories(service: service, session: session, temporary: temporary, user: user).forScratch
+                .map(\.path.description)
         }
-        #expect(base("/run/alight:/run/alight/photos", "/run/user/0", nil, 0) == "/run/alight")
-        #expect(base("/srv/run", "/run/user/7", "/tmp", 7) == "/srv/run")
+        let (root, other) = (["/tmp/alight-0", "/var/tmp/alight-0"], ["/tmp/alight-4711", "/var/tmp/alight-4711"])
+        #expect(list("/srv/run:/srv/run/photos", "/run/user/0", nil, 0) == ["/srv/run", "/run/alight"] + root)
+        #expect(list("/srv/run", "/run/user/4711", nil, 4711) == ["/srv/run", "/run/user/4711/alight"] + other)
         // Paths that are not absolute are ignored.
-        #expect(base("", "/run/user/7", "/tmp", 7) == "/run/user/7/alight")
-        #expect(base("run", "/run/user/7", "/tmp", 0) == "/run/alight")
-        #expect(base(nil, "", "/var/tmp", 7) == "/var/tmp/alight-7")
-        #expect(base(nil, nil, nil, 7) == "/tmp/alight-7")
+        #expect(list("run", "", "/srv", 0) == ["/run/alight", "/srv/alight-0"] + root)
+        #expect(list("", "run", "/srv", 4711) == ["/srv/alight-4711"] + other)
+        let sockets = RuntimeDirectories(service: "/srv", session: "/run/user/4711", temporary: "/srv", user: 4711)
+        #expect(sockets.forSocket.map(\.path.description) == ["/run/user/4711/alight"] + other)
+    }
+
+    @Test func `a directory in which another user could replace files is not used`() throws {
+        func problem(_ service: PathBytes) -> String? {
+            RuntimeDirectories(service: service, session: nil, temporary: nil, user: geteuid()).forScratch
+                .first { _ in true }?.problem
+        }
+        let parent = try directory.directory("parent")
+        let own = parent.appending("alight")
+        #expect(problem(own) == nil)
+        #expect(chmod(parent.description, 0o777) == 0)
+        #expect(problem(own)?.contains("'\(parent)'") == true)
+        // Nor if it exists already.
+        try directory.directory("parent/alight", mode: 0o700)
+        #expect(problem(own)?.contains("'\(parent)'") == true)
+        #expect(chmod(parent.description, 0o1777) == 0)
+        #expect(problem(own) == nil)
+        #expect(chmod(own.description, 0o777) == 0)
+        #expect(problem(own) == "'\(own)' is not a private directory of this user")
+        #expect(problem(parent.appending("missing/alight"))?.contains("No such file or directory") == true)
     }
 
     @Test func `a path that is not a private directory of the user is skipped, in the same way by all`() throws {
@@ -46,8 +66,9 @@ struct ScratchDirectoryTests {
         #expect(chmod("\(first)-3", 0o777) == 0)
         #expect(found().path.description == "\(first)-4")
         #expect(found().passedOver == first)
-        let scratch = ScratchDirectories(runtimeDirectory: nil, temporaryDirectory: parent, user: user == 0 ? 1 : user)
-        #expect((scratch.passedOver == first) == (user != 0))
+        let candidates = RuntimeDirectories(session: nil, temporary: parent, user: user).forScratch.map(\.self)
+        #expect(candidates.first { $0.path == first }?.problem == "'\(first)' is not a private directory of this user")
+        #expect(candidates.first { $0.path.description == "\(first)-4" }?.problem == nil)
         try directory.directory("tmp/alight-\(user)-4", mode: 0o700)
         // The obstacle is gone, but another process already uses the directory.
         #expect(unlink(first.description) == 0)
@@ -58,7 +79,9 @@ struct ScratchDirectoryTests {
     }
 
     @Test func `the directories of a killed process are removed, and those of a live one are not`() throws {
-        let (living, other) = (ScratchDirectories(base: scratch.base), ScratchDirectories(base: scratch.base))
+        let (living, other) = (
+            ScratchDirectories(in: .first(scratch.base)), ScratchDirectories(in: .first(scratch.base))
+        )
         let retained = try living.make()
         try directory.directory("run/alight/run-4-1/deep")
         try directory.write("run/alight/run-4-1/deep/file", "x")
@@ -123,11 +146,24 @@ struct ScratchDirectoryTests {
         try FileManager.default.removeItem(atPath: "\(gone)")
         let second = try scratch.make()
         #expect(FileManager.default.fileExists(atPath: "\(second)"))
-        ScratchDirectories(base: scratch.base).removeAbandoned()
+        ScratchDirectories(in: .first(scratch.base)).removeAbandoned()
         #expect(FileManager.default.fileExists(atPath: "\(second)"))
         try ScratchDirectories.remove(second)
         scratch.removeInstanceDirectory()
         #expect(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)") == [])
+    }
+
+    @Test func `the next directory is used when this one can be neither used nor created again`() throws {
+        let first = try scratch.make()
+        // Another file has the name, as no other reason stops root.
+        try FileManager.default.removeItem(atPath: "\(scratch.base)")
+        try directory.write("run/alight", "x")
+        let second = try scratch.make()
+        #expect(!second.bytes.starts(with: directory.path.bytes))
+        #expect(FileManager.default.fileExists(atPath: "\(second)"))
+        #expect(!FileManager.default.fileExists(atPath: "\(first)"))
+        scratch.removeInstanceDirectory()
+        #expect(!FileManager.default.fileExists(atPath: "\(second.parent)"))
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can mount"), arguments: ["", "m", "deep/m", "abandoned/m"])

@@ -105,6 +105,13 @@ final class LogLines: Sendable {
     }
 }
 
+extension RuntimeDirectories {
+    /// Returns the list that begins with a directory for tests.
+    static func first(_ directory: PathBytes) -> RuntimeDirectories {
+        RuntimeDirectories(service: directory, session: nil, temporary: nil, user: geteuid())
+    }
+}
+
 /// An environment for plugins and commands, with its own launcher, scratch directories and log.
 struct Stage {
     let directory: TemporaryDirectory
@@ -120,7 +127,7 @@ struct Stage {
         launcher = try makeLauncher()
         environment = ProgramEnvironment(home: "/home/nobody", timeZone: "Europe/Berlin", isRoot: geteuid() == 0)
         host = PluginHost(
-            launcher: launcher, scratchDirectories: ScratchDirectories(base: directory.path.appending("scratch")),
+            launcher: launcher, scratchDirectories: ScratchDirectories(in: .first(directory.path.appending("scratch"))),
             environment: environment, grace: grace, serveLimits: serveLimits)
     }
 

@@ -1,7 +1,5 @@
 import ArgumentParser
 import Configuration
-import Foundation
-import Glibc
 import JSON
 import PluginConformance
 import PluginProtocol
@@ -67,10 +65,11 @@ struct TestPluginCommand: ParsableCommand {
             }
             throw Exit(.runtimeError)
         }
-        guard let base = Self.makeDirectory() else {
-            throw Exit(
-                .runtimeError, error: "cannot create a temporary directory: \(SystemError(errno: errno))",
-                help: "set TMPDIR to a directory")
+        let base: PathBytes
+        do throws(ScratchFailure) {
+            base = try program.scratchDirectories.make()
+        } catch {
+            throw Exit(.runtimeError, error: Display.text(error.message), help: error.help)
         }
         defer {
             do throws(ScratchFailure) {
@@ -78,6 +77,7 @@ struct TestPluginCommand: ParsableCommand {
             } catch {
                 Output.error.write("warning: \(Display.text(error.message))")
             }
+            program.scratchDirectories.removeInstanceDirectory()
         }
         var checks = 0
         let test = PluginConformance(
@@ -141,13 +141,5 @@ struct TestPluginCommand: ParsableCommand {
         } catch {
             throw Exit(.usage, error: "'\(option)': \(error.message)", help: error.help)
         }
-    }
-
-    /// Creates a private temporary directory.
-    private static func makeDirectory() -> PathBytes? {
-        let location = ProcessInfo.processInfo.environment["TMPDIR"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
-        var template = Array("\(location)/alight-plugins-test-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { return nil }
-        return PathBytes(template.dropLast().map { UInt8(bitPattern: $0) }).normalized
     }
 }
