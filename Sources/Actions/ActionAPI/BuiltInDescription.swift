@@ -9,7 +9,7 @@ extension HandlerDescription {
     package init(
         _ name: String, _ parameters: [String: ParameterSchema], required: [String]? = nil, minProperties: Int? = nil,
         examples: [JSONValue]? = nil, events: EventMask? = [.created, .modified, .moved, .attributes],
-        types: Set<FileType>? = nil, neededEvents: EventMask = [], traits: HandlerTraits = [],
+        types: Set<FileType>? = nil, traits: HandlerTraits = [],
         outputTypes: Set<FileType>? = [.file], removal: InputRemoval? = nil
     ) {
         self.init(
@@ -17,7 +17,7 @@ extension HandlerDescription {
             parameters: ParameterSchema(
                 type: "object", properties: parameters, required: required, additionalProperties: false,
                 minProperties: minProperties, examples: examples),
-            events: events, types: types, neededEvents: neededEvents, traits: traits, outputTypes: outputTypes,
+            events: events, types: types, traits: traits, outputTypes: outputTypes,
             removal: removal)
     }
 }

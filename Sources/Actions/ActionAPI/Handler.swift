@@ -60,8 +60,8 @@ package struct Invocation: Sendable {
     package var literalHeads: [String: PathBytes] = [:]
     /// Whether the file must be the one that was just checked, because no step has changed it yet.
     package var expectsSettled = false
-    /// The files that the rule matches.
-    package var selection: FileSelection
+    /// The directories that the rule watches.
+    package var roots: [PathBytes]
     /// The start time of the attempt.
     package var now: Timestamp
     /// The values captured by the groups of the rule's regular expressions.
@@ -101,13 +101,13 @@ package struct Invocation: Sendable {
 
     package init(
         job: Job, rule: SourcePosition, baseDirectory: PathBytes = "/", maximumAttempts: Int, parameters: Parameter,
-        selection: FileSelection, now: Timestamp, captures: Captures = Captures(), timeout: Duration,
+        roots: [PathBytes], now: Timestamp, captures: Captures = Captures(), timeout: Duration,
         batch: Int? = nil, steps: [Outcome] = [], environment: [(name: String, value: [UInt8])] = [],
         directory: ProgramPath? = nil, stop: StopSignal, log: Logger,
         progress: @escaping @Sendable (Double, String?) -> Void = { _, _ in }
     ) {
         (self.job, self.rule, self.baseDirectory, self.maximumAttempts) = (job, rule, baseDirectory, maximumAttempts)
-        (self.parameters, self.selection, self.now, self.captures) = (parameters, selection, now, captures)
+        (self.parameters, self.roots, self.now, self.captures) = (parameters, roots, now, captures)
         (self.timeout, self.batch, self.environment, self.directory) = (timeout, batch, environment, directory)
         (self.steps, stepOutputs) = (steps, steps.map(\.outputs))
         (self.stop, self.log, self.progress) = (stop, log, progress)

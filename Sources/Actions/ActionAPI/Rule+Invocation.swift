@@ -23,8 +23,7 @@ extension Rule {
             stepOutputs: job.finishedSteps.map(\.outcome.outputs), captures: captures)
         var invocation = Invocation(
             job: job, rule: location, baseDirectory: baseDirectory, maximumAttempts: retry.attempts,
-            parameters: .object([:]),
-            selection: FileSelection(filter: filter, types: types, condition: condition), now: now, captures: captures,
+            parameters: .object([:]), roots: roots, now: now, captures: captures,
             timeout: timeout, batch: batch?.files ?? (group == nil ? nil : count),
             steps: job.finishedSteps.map(\.outcome),
             environment: environment.map { ($0.name, $0.value.expanded(with: placeholders)) },

@@ -34,13 +34,6 @@ extension RuleChecks {
                     help: "it accepts \(list(accepted)); use another action")
             }
         }
-        let lacking = onFailure ? [] : handler.neededEvents.subtracting(events)
-        if !lacking.isEmpty {
-            problems.error(
-                "\(name) needs \(nouns("event", EventSpelling.words(of: lacking))) too",
-                at: draft.eventWords.first.map { mark($0.node) } ?? range,
-                help: "write 'events: [\(list(EventSpelling.words(of: events.union(handler.neededEvents))))]'")
-        }
         guard let taken = handler.types else { return }
         let excess = FileType.allCases.filter { draft.rule.types.contains($0) && !taken.contains($0) }
         if !excess.isEmpty {

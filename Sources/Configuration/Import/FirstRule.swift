@@ -19,8 +19,7 @@ package struct FirstRule {
     package var events: [String]
     package var work: Work
 
-    /// Creates a rule; without events, they are `created` and `modified`, or those that the handler accepts and
-    /// needs.
+    /// Creates a rule; without events, they are `created` and `modified`, or those that the handler accepts.
     package init(name: String, directory: PathBytes, home: PathBytes?, events: [String]?, work: Work) {
         (self.name, self.directory, self.home, self.work) = (name, directory, home, work)
         self.events = events ?? Self.events(for: work)
@@ -29,7 +28,7 @@ package struct FirstRule {
     private static func events(for work: Work) -> [String] {
         let defaults: EventMask = [.created, .modified]
         guard case .use(_, let handler) = work else { return EventSpelling.words(of: defaults) }
-        let covered = defaults.intersection(handler.covered ?? defaults).union(handler.neededEvents)
+        let covered = defaults.intersection(handler.covered ?? defaults)
         return EventSpelling.words(of: covered.isEmpty ? handler.events ?? defaults : covered)
     }
 

@@ -43,11 +43,10 @@ struct DryRunTests {
             action: log
           - name: listing
             path: in/*
-            events: [created, modified, deleted, moved]
             existing: process
             settle: 100ms
             batch: { files: 10, wait: 100ms }
-            action: { use: index, with: { to: index.json } }
+            action: { use: archive, with: { to: all.zip } }
           - name: missing
             path: new/*
             missing: create

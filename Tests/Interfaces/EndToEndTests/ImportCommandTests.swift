@@ -85,12 +85,11 @@ struct ImportCommandTests {
         }
     }
 
-    @Test(arguments: ["log", "copy", "move", "index"])
+    @Test(arguments: ["log", "copy", "move"])
     func `a first rule with a built-in handler is valid`(handler: String) {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
-            let events = handler == "index" ? ["--event", "created", "--event", "modified", "--event", "deleted"] : []
-            let made = Self.alight(tree, ["new", "in", "--use", handler, "--output", "rules.yaml"] + events)
+            let made = Self.alight(tree, ["new", "in", "--use", handler, "--output", "rules.yaml"])
             #expect(made.exitStatus() == 0)
             let check = Self.alight(tree, ["check", "rules.yaml"])
             #expect(check.exitStatus() == 0 && check.error.isEmpty, "\(check.error)")

@@ -43,7 +43,7 @@ struct Jail {
         if case .array(let directories)? = invocation.parameters["allow"], !directories.isEmpty {
             self.init(directories.compactMap(\.bytes).map { invocation.baseDirectory.resolving($0) })
         } else {
-            let roots = invocation.selection.filter.roots.map { PathBytes($0) } + [invocation.job.event.root]
+            let roots = invocation.roots + [invocation.job.event.root]
             self.init(roots + parameters.compactMap { invocation.literalHeads[$0] }, areNamed: false)
         }
         record = invocation.madeDirectories

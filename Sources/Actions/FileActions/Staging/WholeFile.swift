@@ -4,19 +4,16 @@ import System
 
 /// Reading and writing of whole files.
 enum WholeFile {
-    /// Replaces a file atomically, and returns the metadata of the new file.
+    /// Replaces a file atomically.
     ///
     /// - Parameters:
     ///   - name: The name of the file.
     ///   - directory: The directory of the file.
     ///   - bytes: The new content.
-    ///   - isFlushed: Whether the file must survive a power loss.
-    /// - Returns: The metadata of the new file.
     /// - Throws: A ``FileError`` if a system call fails; the old file then remains.
-    @discardableResult
     static func replace(
-        _ name: PathBytes, in directory: DirectoryHandle, with bytes: [UInt8], isFlushed: Bool = true
-    ) throws(FileError) -> Snapshot {
+        _ name: PathBytes, in directory: DirectoryHandle, with bytes: [UInt8]
+    ) throws(FileError) {
         let staged = try StagedFile(in: directory, for: name, mode: 0o666)
         // Users who could read the old file can read the new one.
         if let old = try directory.metadata(of: name), old.type == .file {
@@ -24,15 +21,11 @@ enum WholeFile {
         }
         let writeError = bytes.withUnsafeBytes { FileIO.write($0, to: staged.descriptor, at: 0) }
         guard writeError == 0 else { throw FileError(writeError, "cannot write to '\(directory.path(of: name))'") }
-        if isFlushed { try staged.flush() }
+        try staged.flush()
         let temporary = try staged.name()
-        guard let metadata = try directory.metadata(of: temporary) else {
-            throw FileError(ENOENT, "cannot rename to '\(directory.path(of: name))'")
-        }
         let error = directory.rename(temporary, to: directory, name, CAL_RENAME_REPLACING)
         guard error == 0 else { throw FileError(error, "cannot rename to '\(directory.path(of: name))'") }
-        if isFlushed { directory.flush() }
-        return metadata
+        directory.flush()
     }
 
     /// Returns the content of a file; nil if it does not exist.

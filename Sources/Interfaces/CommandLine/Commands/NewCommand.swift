@@ -27,7 +27,7 @@ struct NewCommand: ParsableCommand {
         name: .customLong("event"),
         help: .value(
             "event",
-            "An event to run for; may be repeated. Default: 'created' and 'modified', and what the handler needs."),
+            "An event to run for; may be repeated. Default: 'created' and 'modified'."),
         completion: .list(EventMask.words))
     var events: [String] = []
 

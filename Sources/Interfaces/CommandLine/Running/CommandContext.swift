@@ -75,7 +75,7 @@ struct CommandContext {
             builtIn: [
                 LogHandler(), TransferHandler.copy(trash: trash), TransferHandler.move(trash: trash),
                 TransferHandler.rename(trash: trash), LinkHandler(trash: trash), TrashHandler(trash: trash),
-                DeleteHandler(), TouchHandler(), SetPermissionsHandler(), IndexHandler(),
+                DeleteHandler(), TouchHandler(), SetPermissionsHandler(),
                 ArchiveHandler(trash: trash), ExtractHandler(trash: trash), ChecksumHandler(), TagHandler(),
                 WebhookHandler(),
                 NotifyHandler(launcher: launcher, environment: environment, bus: Self.sessionBus(variables)),

@@ -152,8 +152,6 @@ package struct HandlerDescription: Sendable {
     package var events: EventMask?
     /// The file types that it accepts; nil for all.
     package var types: Set<FileType>?
-    /// The events that it needs for its work.
-    package var neededEvents: EventMask
     package var traits: HandlerTraits
     /// The types of the files that it writes to its destinations; nil for the type of its input.
     package var outputTypes: Set<FileType>?
@@ -174,11 +172,11 @@ package struct HandlerDescription: Sendable {
 
     package init(
         reference: HandlerReference, parameters: ParameterSchema?, events: EventMask? = nil,
-        types: Set<FileType>? = nil, neededEvents: EventMask = [], traits: HandlerTraits = [],
+        types: Set<FileType>? = nil, traits: HandlerTraits = [],
         outputTypes: Set<FileType>? = [.file], removal: InputRemoval? = nil
     ) {
         (self.reference, self.parameters, self.events, self.types) = (reference, parameters, events, types)
-        (self.neededEvents, self.outputTypes, self.removal) = (neededEvents, outputTypes, removal)
+        (self.outputTypes, self.removal) = (outputTypes, removal)
         self.traits = removal == nil ? traits : traits.union(.removesInput)
     }
 }

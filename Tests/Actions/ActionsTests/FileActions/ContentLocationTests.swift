@@ -10,14 +10,12 @@ import Testing
 
 /// The paths that content handlers may write to.
 struct ContentLocationTests {
-    static let names = ["archive", "extract", "index"]
+    static let names = ["archive", "extract"]
 
     private func rule(_ name: String, _ root: PathBytes) -> ContentRule {
         let trash = Trash(home: nil)
-        let handlers: [String: any Handler] = [
-            "archive": ArchiveHandler(trash: trash), "extract": ExtractHandler(trash: trash), "index": IndexHandler(),
-        ]
-        let rule = ContentRule(root, handlers[name] ?? IndexHandler())
+        let rule = ContentRule(
+            root, name == "archive" ? ArchiveHandler(trash: trash) : ExtractHandler(trash: trash))
         TestFile.write(rule.path("a"), "text")
         let made = call("/bin/tar", ["--create", "--file", "in/x.zip", "-C", "in", "a"], in: root)
         #expect(made.status == 0)

@@ -15,7 +15,7 @@ struct BuiltInRun {
     /// The snapshot of the file in the event, or nil to stat the file.
     var snapshot: Snapshot?
     var directory: PathBytes = "/nowhere"
-    var selection = FileSelection(filter: PathFilter(globs: []), types: [.file])
+    var roots: [PathBytes] = []
     var log = LogLines()
     var isInterrupted = false
     var timeout = Duration.seconds(60)
@@ -46,7 +46,7 @@ struct BuiltInRun {
         job.isInterrupted = isInterrupted
         var invocation = Invocation(
             job: job, rule: SourcePosition(file: "rules.yaml", line: 1, column: 1), baseDirectory: directory,
-            maximumAttempts: 5, parameters: .object([:]), selection: selection, now: event.time,
+            maximumAttempts: 5, parameters: .object([:]), roots: roots, now: event.time,
             timeout: timeout, stop: stop, log: log.logger)
         invocation.fillIn(.object(templates.mapValues { .text($0) }))
         if case .object(var members) = invocation.parameters {

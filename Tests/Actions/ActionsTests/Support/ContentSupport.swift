@@ -41,12 +41,11 @@ struct ContentRule {
             #expect(problems.isEmpty, "\(problems)")
         }
         let filled = schema.map { ParameterCheck.fillingDefaults(template, schema: $0) } ?? template
-        let globs = (try? Glob(root.appending("in/**").bytes)).map { [$0] } ?? []
         var invocation = Invocation(
             job: job, rule: SourcePosition(file: "rules.yaml", line: 1, column: 1), baseDirectory: root,
             maximumAttempts: 5,
             parameters: .object([:]),
-            selection: FileSelection(filter: PathFilter(globs: globs), types: [.file]), now: event.time,
+            roots: [root.appending("in")], now: event.time,
             timeout: timeout, stop: stop, log: log.logger)
         invocation.fillIn(filled, schema: schema)
         return invocation

@@ -183,7 +183,7 @@ struct Stage {
             job: job, rule: SourcePosition(file: "rules/photos.yaml", line: 12, column: 5),
             baseDirectory: directory.path,
             maximumAttempts: 5, parameters: .object([:]),
-            selection: FileSelection(filter: PathFilter(globs: []), types: [.file]),
+            roots: [],
             now: Timestamp(seconds: 1_763_708_667, nanoseconds: 0), timeout: .seconds(60), stop: stop, log: log.logger
         ) { fraction, message in
             progress.change { $0.append("\(fraction) \(message ?? "-")") }

@@ -31,7 +31,7 @@ struct EngineRecoveryTests {
         return try DiskStore(afterKillOf: store, now: DiskProbe.now(), clock: { .now })
     }
 
-    @Test(arguments: [("move", true), ("delete", true), ("copy", false), ("index", false), ("log", false)])
+    @Test(arguments: [("move", true), ("delete", true), ("copy", false), ("log", false)])
     func `an action that may have removed its file is run again if nothing is at the path`(
         name: String, isRun: Bool
     ) throws {
