@@ -43,6 +43,11 @@ enum FeatureCases {
             "a declared output that is deleted, and written again", "new d, write d, delete o/d",
             gives: "created d, deleted o/d, modified d, modified o/d"
         ) { $0.steps = [.copy] }.onLedger(gives: "created d, deleted o/d, modified d"),
+        ScriptedCase(
+            "an output is moved, written again, and moved back",
+            "new a, rename o/a a, settle, lease, begin, run, rename a o/a, ok, delete o/a",
+            gives: "created a, moved o/a>a, deleted a, deleted o/a"
+        ) { $0.steps = [.copy] },
         ScriptedCase("an output, and a crash", "create y/a, start, crash", gives: "created y/a, created y/a") {
             $0.steps = [.copy]
         }.onLedger(gives: "created y/a, created y/a, created o/a, modified o/a"),
