@@ -52,7 +52,11 @@ extension EngineLoop {
                         job: job, number: stored.number, due: stored.due ?? now, isRunning: job.failure != nil))
             }
         }
-        for entry in frozen { dispatcher.jobs.rules.append(entry, state) }
+        for entry in frozen {
+            dispatcher.jobs.rules.append(entry, state)
+            // It no longer runs.
+            if entry.job.isInterrupted { dispatcher.jobs.storeFrozen(entry.number, state) }
+        }
         reconciler.views[state.index].restoreFrozen(frozen.map(\.job.event))
         conditions.interrupted = dispatcher.jobs.interrupted(offers, state)
         reconciler.views[state.index].restore(offers, at: now)
