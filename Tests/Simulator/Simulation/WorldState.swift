@@ -47,6 +47,8 @@ struct WorldState {
         }
     }
 
+    /// The number of applied operations.
+    var changes = 0
     /// The number of inspections of files by the program.
     private(set) var inspections = 0
 
