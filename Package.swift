@@ -241,6 +241,9 @@ let package = Package(
             "Watching", in: "Pipeline",
             ["CAlightLinux", "FileEvents", "System", "TestKit", "watch-hints", "Watching"]),
         tests("Settling", in: "Pipeline", ["FileEvents", "Settling", "System", "TestKit"]),
+        tests(
+            "Reconciling", in: "Pipeline",
+            ["FileEvents", "Globbing", "Reconciling", "Settling", "Simulation", "System", "Watching"]),
         tests("FileObserving", in: "Libraries", ["FileEvents", "FileObserving", "System", "TestKit"]),
         tests(
             "Rules", in: "Model",
@@ -273,7 +276,8 @@ let package = Package(
             [
                 "ActionAPI", "ControlAPI", "FileEvents", "Globbing", "JSON", "Pipeline", "PluginProtocol",
                 "Reconciling",
-                "RegularExpressions", "Rules", "Settling", "Storage", "System", "TestKit", logging,
+                "RegularExpressions", "Rules", "Settling", "Simulation", "Storage", "System", "TestKit", "Watching",
+                logging,
             ]),
         tests(
             "Dashboard", in: "Interfaces",

@@ -58,7 +58,8 @@ extension Dispatcher {
         var candidates = [first]
         let kind: EventKind = first.event.kind == .moved ? .created : first.event.kind
         for member in members where member.path != first.event.path {
-            if let candidate = reconciler.views[state.index].candidate(member.path, at: time.now) {
+            let candidate = reconciler.views[state.index].candidate(member.path, at: time.now)
+            if let candidate, candidate.event.paths.allSatisfy({ uses.allows($0, state.rule.sharesFile) }) {
                 // Files that are new since the first attempt belong to the next run of the set.
                 if !hasStarted || candidate.retried != nil { candidates.append(candidate) }
                 continue
@@ -74,7 +75,7 @@ extension Dispatcher {
                 }
                 continue
             }
-            guard uses.allows(member.path, false), offer == nil else {
+            guard candidate == nil, uses.allows(member.path, false), offer == nil else {
                 let waiting = Waiting(.group, "it waits for '\(member.path)', which is running or waits for a retry")
                 let wait = GateWait(gate: Self.busy(member.path), until: time.now + .seconds(2), waiting: waiting)
                 hold(first, wait, state, &reconciler)

@@ -50,7 +50,8 @@ extension EngineLoop {
                 offers.append(offer)
             } else {
                 let schedule = JobTable.Schedule(due: stored.due ?? now, isRunning: job.failure != nil)
-                dispatcher.jobs.rules.insert(job, stored.number, schedule, state, isRestored: true)
+                // The row of an interrupted job says that it runs.
+                dispatcher.jobs.rules.insert(job, stored.number, schedule, state, isRestored: !job.isInterrupted)
                 events.append(job.event)
             }
         }

@@ -166,7 +166,8 @@ package struct Reconciler: ~Copyable {
         if hint.signs.contains(.subtree) {
             for view in shared.active {
                 views[view].names.removeAll()
-                views[view].markNamed(inside: hint.path)
+                // Another listing shows no change of a name by itself.
+                if hint.origin != .rescan { views[view].markNamed(inside: hint.path) }
             }
             compareKnown(inside: hint.path, signs: hint.signs.intersection([.moved, .polled]), hint.origin, at: now)
         }

@@ -6,15 +6,15 @@ import System
 /// Work on a separate thread that runs only while its owner waits for it.
 ///
 /// At any time, either the owner or one coroutine runs, so the owner determines the order of everything they do.
-final class Coroutine: Sendable {
+package final class Coroutine: Sendable {
     private let resumed = DispatchSemaphore(value: 0)
     private let paused = DispatchSemaphore(value: 0)
     private let ended = Atomic<Bool>(false)
 
-    var isOver: Bool { ended.load(ordering: .acquiring) }
+    package var isOver: Bool { ended.load(ordering: .acquiring) }
 
     /// Creates a coroutine that has not started.
-    init(_ body: @escaping @Sendable (Coroutine) -> Void) {
+    package init(_ body: @escaping @Sendable (Coroutine) -> Void) {
         CoroutineThreads.shared.run { [self] in
             resumed.wait()
             body(self)
@@ -24,14 +24,14 @@ final class Coroutine: Sendable {
     }
 
     /// Runs the coroutine to its next ``pause()`` or to its end.
-    func resume() {
+    package func resume() {
         precondition(!isOver, "it has ended")
         resumed.signal()
         paused.wait()
     }
 
     /// Suspends the body, which calls this, until the owner calls ``resume()`` again.
-    func pause() {
+    package func pause() {
         paused.signal()
         resumed.wait()
     }

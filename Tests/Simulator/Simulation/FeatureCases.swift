@@ -26,6 +26,11 @@ enum FeatureCases {
             $0.group = ["*.x", "*.y"]
             $0.catchUp = false
         },
+        ScriptedCase(
+            "a set of which one file is in use by another rule",
+            "create a.x, create a.y, settle, lease, begin, run a.x, ok a.x, lease",
+            gives: "created a.x, created a.y, other: created a.x, other: created a.y"
+        ).beside { $0.group = ["*.x", "*.y"] },
         ScriptedCase("cooldown", "new a, write a, settle, lease, write a", gives: "created a, modified a") {
             $0.cooldown = .seconds(1)
         },
@@ -42,6 +47,11 @@ enum FeatureCases {
         ScriptedCase(
             "a declared output that is deleted, and written again", "new d, write d, delete o/d",
             gives: "created d, deleted o/d, modified d, modified o/d"
+        ) { $0.steps = [.copy] },
+        ScriptedCase(
+            "an output is moved, written again, and moved back",
+            "new a, rename o/a a, settle, lease, begin, run, rename a o/a, ok, delete o/a",
+            gives: "created a, moved o/a>a, deleted a, deleted o/a"
         ) { $0.steps = [.copy] },
         ScriptedCase("an output, and a crash", "create y/a, start, crash", gives: "created y/a, created y/a") {
             $0.steps = [.copy]
@@ -77,6 +87,16 @@ enum FeatureCases {
             "create x/a, settle, lease, begin, !mount x/, run x/a, ok x/a, umount x/",
             gives: "created x/a, modified x/a, modified x/a"
         ) { $0.edits() },
+        ScriptedCase(
+            "text whose action was killed, and another rule", "create c, settle, kill, lease, crash, settle, lease",
+            gives: "created c, other: created c"
+        ).beside {
+            $0.follows = true
+            $0.isPolled = true
+        },
+        ScriptedCase(
+            "a rescan while its action runs", "create a, start a, rescan, turn, read, turn, run, ok", gives: "created a"
+        ),
         ScriptedCase("an overflow", "new a, !write a, !create b, !delete a", gives: "created a, created b, deleted a"),
         ScriptedCase(
             "no birth times", "new a, rename a b", gives: "created a, deleted a, created b"

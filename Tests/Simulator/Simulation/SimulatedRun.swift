@@ -32,6 +32,7 @@ package final class SimulatedRun: @unchecked Sendable {
     /// Whether all actions without an explicit result fail.
     private var fails = false
     var record: RunRecord
+    private var startRows = StartRows()
     /// The number of changes between two inspections by the program before the current turn.
     private(set) var racesBefore = 0
     private(set) var changedByName = ChangedNames()
@@ -90,6 +91,7 @@ package final class SimulatedRun: @unchecked Sendable {
             while !activity.coroutine.isOver { resume(activity) }
         }
         activities = []
+        startRows.recordKill()
         record.forgive(self)
         program = nil
         watcher = nil
@@ -104,6 +106,18 @@ package final class SimulatedRun: @unchecked Sendable {
         racesBefore = world.raceCount
         hasUnreadHints = false
         program?.next(isLeasing: isLeasing)
+        checkStartRows()
+    }
+
+    private func checkStartRows() {
+        guard !activities.isEmpty || !startRows.isEmpty else { return }
+        let clocks = ClockPair(world.time, host.clock.now())
+        let running = rules.compactMap { store.id(of: $0.name) }.flatMap { rule in
+            store.unfinishedJobs(of: rule, at: clocks).filter { $0.state == .running }.map(\.job)
+        }
+        let isComplete = watcher?.hasWork == false && world.waitingEvents == 0 && !rules.contains(where: \.isPolled)
+        let failure = startRows.update(running, in: world, isComplete: isComplete)
+        record.failure = record.failure ?? failure
     }
 
     /// Loads other rules, with the same names.
@@ -334,7 +348,8 @@ package final class SimulatedRun: @unchecked Sendable {
         activity.hasEffect = false
         for invocation in invocations where record.failure == nil {
             record.failure =
-                record.checkDeletion(invocation.job, self) ?? record.checkOnce(invocation.job, self)
+                startRows.checkInterrupted(invocation.job) ?? record.checkDeletion(invocation.job, self)
+                ?? record.checkOnce(invocation.job, self)
                 ?? record.checkAdmission(invocation.job, with: invocations.map(\.job), self)
         }
         activity.coroutine.pause()
@@ -373,6 +388,7 @@ package final class SimulatedRun: @unchecked Sendable {
         for attempt in report.attempts {
             trace?("  \(attempt.state) \(attempt.event) \(attempt.path) \(attempt.outcome.code ?? "")")
             record.record(attempt, self)
+            startRows.record(attempt)
         }
     }
 }

@@ -63,6 +63,9 @@ package final class World: Sendable {
     /// The number of changes applied while the program inspected files.
     var raceCount: Int { state.withLock { $0.race.count } }
 
+    /// The number of changes so far.
+    var changes: Int { state.withLock { $0.changes } }
+
     // MARK: Time
 
     package func advance(by duration: Duration) { state.withLock { $0.elapsed += max(.zero, duration) } }

@@ -6,6 +6,12 @@ extension WorldState {
     ///
     /// Returns false, without a change, if it is not possible.
     mutating func apply(_ operation: Operation) -> Bool {
+        let isApplied = perform(operation)
+        if isApplied { changes += 1 }
+        return isApplied
+    }
+
+    private mutating func perform(_ operation: Operation) -> Bool {
         switch operation {
         case .create(let path): create(path)
         case .write(let path): write(path)

@@ -49,6 +49,8 @@ struct WorldState {
 
     /// Whether the watcher reports only new paths, as a test of the checks.
     var isDeaf = false
+    /// The number of applied operations.
+    var changes = 0
     /// The number of inspections of files by the program.
     private(set) var inspections = 0
 

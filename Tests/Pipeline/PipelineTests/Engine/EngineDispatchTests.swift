@@ -86,61 +86,6 @@ struct EngineDispatchTests {
 
     // MARK: Retries
 
-    @Test func `a failing job is retried after growing delays and then fails`() throws {
-        try withTempTree { tree in
-            let policy = RetryPolicy(attempts: 5, delay: .milliseconds(20), maximumDelay: .milliseconds(60))
-            let run = EngineRun([.sample("r", [tree.path("in/*")], retry: policy)]) { _, _ in
-                Outcome(.retry, "no luck")
-            }
-            TestFile.write(tree.path("in/a"), "x")
-            #expect(run.ended(5))
-            #expect(run.calls.map(\.attempt) == [1, 2, 3, 4, 5])
-            let longest: [Duration] = [.milliseconds(20), .milliseconds(40), .milliseconds(60), .milliseconds(60)]
-            let attempts = run.attempts
-            for (number, limit) in longest.enumerated() {
-                let pause = try #require(attempts[number].pause)
-                #expect(pause >= limit / 2 && pause <= limit)
-                #expect(run.calls[number + 1].start - run.calls[number].start >= pause)
-                #expect(attempts[number].state == .pending)
-            }
-            let last = try #require(attempts.last)
-            #expect(last.state == .failed && last.pause == nil && last.outcome.message == "no luck")
-            #expect(run.stop()?.failed == 1)
-            #expect(run.calls.count == 5)
-        }
-    }
-
-    @Test func `a permanent failure is not retried, and a skip is not a failure`() {
-        withTempTree { tree in
-            let run = EngineRun([.sample("r", [tree.path("in/*")])]) { _, invocation in
-                Outcome(invocation.job.event.path.lastComponent.first == UInt8(ascii: "s") ? .skipped : .failed)
-            }
-            TestFile.write(tree.path("in/skip"), "x")
-            TestFile.write(tree.path("in/fail"), "x")
-            #expect(run.ended(2))
-            let summary = run.stop()
-            #expect(summary?.failed == 1)
-            #expect(summary?.skipped == 1)
-            #expect(run.calls.count == 2)
-        }
-    }
-
-    @Test func `an action that is not ready uses no attempt`() {
-        withTempTree { tree in
-            let policy = RetryPolicy(attempts: 1)
-            let count = Locked(0)
-            let run = EngineRun([.sample("r", [tree.path("in/*")], retry: policy)]) { _, _ in
-                count.change { $0 += 1 }
-                return count.value < 10
-                    ? Outcome(.notReady, retryAfter: .milliseconds(3)) : Outcome(.succeeded)
-            }
-            TestFile.write(tree.path("in/a"), "x")
-            #expect(run.ended(10))
-            #expect(run.calls.map(\.attempt) == Array(repeating: 1, count: 10))
-            #expect(run.stop()?.succeeded == 1)
-        }
-    }
-
     /// A delay that ends before the engine sleeps must not make it miss the deadline.
     @Test func `a job is retried however short the delay is`() {
         withTempTree { tree in

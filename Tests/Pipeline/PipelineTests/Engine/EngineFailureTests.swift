@@ -81,19 +81,6 @@ struct EngineFailureTests {
         }
     }
 
-    @Test func `the list does not run for a job that succeeds or is retried`() {
-        withTempTree { tree in
-            let run = EngineRun([Self.rule(tree.root, onFailure: [Self.action("first")], attempts: 2)]) {
-                _, invocation in
-                Outcome(invocation.job.attempt == 1 ? .retry : .succeeded)
-            }
-            TestFile.write(tree.path("in/a"), "x")
-            #expect(run.ended(2))
-            run.stop()
-            #expect(run.calls.map(\.action) == ["act", "act"])
-        }
-    }
-
     @Test func `an action is skipped for events that its handler does not support`() {
         withTempTree { tree in
             let rule = Self.rule(tree.root, onFailure: [Self.action("move", events: [.created, .moved])])

@@ -78,24 +78,6 @@ struct EngineRetryTests {
         }
     }
 
-    @Test func `a retry after on_failure runs the action`() throws {
-        try withTempTree { tree in
-            let isFixed = Locked(false)
-            let run = EngineRun([Self.rule(tree.root, onFailure: ["notify"])]) { action, _ in
-                Outcome(action.name == "act" && !isFixed.value ? .failed : .succeeded)
-            }
-            TestFile.write(tree.path("in/a"), "x")
-            #expect(run.ended(1))
-            isFixed.change { $0 = true }
-            let job = try #require(run.attempts.first?.job)
-            #expect(run.carryOut(.retry([job])))
-            #expect(run.ended(2))
-            run.stop()
-            #expect(run.calls.map(\.action) == ["act", "notify", "act"])
-            #expect(run.attempts.last?.state == .succeeded)
-        }
-    }
-
     @Test func `a batch is skipped once all its files have been processed`() {
         withTempTree { tree in
             let rule = Self.rule(tree.root).with {

@@ -91,38 +91,4 @@ struct EngineStepTests {
             run.stop()
         }
     }
-
-    @Test func `new content restarts the list`() {
-        withTempTree { tree in
-            let policy = RetryPolicy(attempts: 1_000, delay: .milliseconds(5), maximumDelay: .milliseconds(5))
-            let done = Locked<[UInt64]>([])
-            let run = EngineRun([.sample("r", [tree.path("in/*")], actions: ["one", "two"], retry: policy)]) {
-                action, invocation in
-                let size = invocation.job.event.snapshot.size
-                if action.name == "one" { return Outcome(.succeeded) }
-                guard size > 1 else { return Outcome(.retry) }
-                done.change { $0.append(size) }
-                return Outcome(.succeeded)
-            }
-            TestFile.write(tree.path("in/a"), "x")
-            #expect(Deadline.wait { run.calls.contains { $0.action == "two" } })
-            TestFile.write(tree.path("in/a"), "xx")
-            #expect(Deadline.wait { done.value == [2] })
-            run.stop()
-            let ones = run.calls.filter { $0.action == "one" }.map(\.size)
-            #expect(ones == [1, 2], "the first step saw \(ones)")
-        }
-    }
-
-    @Test func `a failing step stops the list`() {
-        withTempTree { tree in
-            let run = EngineRun([.sample("r", [tree.path("in/*")], actions: ["one", "two"])]) { _, _ in
-                Outcome(.skipped, "enough")
-            }
-            TestFile.write(tree.path("in/a"), "x")
-            #expect(run.ended(1))
-            #expect(run.stop()?.skipped == 1)
-            #expect(run.calls.map(\.action) == ["one"])
-        }
-    }
 }
