@@ -111,7 +111,8 @@ struct ControlCommandTests {
         try withTempTree { tree in
             let root = tree.root
             TestFile.makeDirectory(tree.path("in"))
-            let rule = "  - { name: r, path: in/*.md, settle: 0, retry: { delay: 1h }, action: { exec: [\"false\"] } }\n"
+            let action = "retry: { delay: 1h }, action: { exec: [\"false\"] }"
+            let rule = "  - { name: r, path: in/*.md, settle: 0, \(action) }\n"
             TestFile.write(tree.path("rules.yaml"), Instance.rules(root) + rule)
             let program = Instance.begin(root)
             TestFile.write(tree.path("in/a.md"), "text")
