@@ -107,8 +107,8 @@ struct ControlCommandTests {
         }
     }
 
-    @Test func `a job that waits for a retry shows what holds its rule, in jobs and in explain`() throws {
-        try withTempTree { tree in
+    @Test func `a job that waits for a retry shows what holds its rule, in jobs and in explain`() {
+        withTempTree { tree in
             let root = tree.root
             TestFile.makeDirectory(tree.path("in"))
             let action = "retry: { delay: 1h }, action: { exec: [\"false\"] }"

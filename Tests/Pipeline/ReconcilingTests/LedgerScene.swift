@@ -268,7 +268,7 @@ struct LedgerScene: ~Copyable {
     }
 
     private mutating func record(_ candidate: Reconciler.Candidate) {
-        recordReports()
+        recordEffects()
         let offer = reconciler.views[0].lease(candidate)
         let removesInput = settings.removesInput
         reconciler.views[0].update(offer.number) { $0.mayRemoveInput = removesInput }
@@ -296,19 +296,18 @@ struct LedgerScene: ~Copyable {
         change { view, _ in view.recordApplied(event) }
     }
 
-    private mutating func recordReports() {
-        for report in reconciler.shared.reports {
-            switch report {
+    private mutating func recordEffects() {
+        for effect in reconciler.shared.takeEffects() {
+            switch effect {
             case .gone(_, let path, _): history.append("skipped \(name(path))")
             case .superseded(_, let offer): history.append("superseded \(name(offer.path))")
             default: break
             }
         }
-        reconciler.shared.reports = []
     }
 
     private mutating func commit() {
-        recordReports()
+        recordEffects()
         store.set(reconciler.shared.ledger.changes)
         reconciler.markCommitted()
         reconciler.closeDirectories()
