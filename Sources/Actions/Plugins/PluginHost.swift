@@ -117,7 +117,7 @@ package struct PluginHost: Sendable {
         if program.serving != nil, let outcome = absence(of: program) { return all(outcome) }
         let scratch: PathBytes
         do throws(ScratchFailure) {
-            scratch = try scratchDirectories.make(user: first.confinement.user)
+            scratch = try scratchDirectories.make(user: first.confinement.user, for: first.job.id)
         } catch {
             return all(Outcome(.retry, error.message, code: "scratch"))
         }
@@ -129,7 +129,7 @@ package struct PluginHost: Sendable {
         let lost = zip(hadInput, zip(invocations, outcomes)).map { hadInput, job in
             hadInput && !job.0.hasInput && !job.1.outputs.contains(job.0.job.event.path)
         }
-        if lost.contains(true), let (place, problem) = keep(scratch, for: first) {
+        if lost.contains(true), let (place, problem) = keep(scratch, for: first.job.id) {
             for index in outcomes.indices where lost[index] {
                 outcomes[index].fail(
                     "the file is gone, and the program left files in its scratch directory: see '\(place)'"
@@ -286,25 +286,9 @@ package struct PluginHost: Sendable {
         return retained.recorded(with: results.outcomes, of: termination)
     }
 
-    /// Moves a scratch directory with regular files to the state directory.
-    ///
-    /// - Returns: Where the files are now, and why they could not be moved; nil if there are none.
-    private func keep(_ scratch: PathBytes, for invocation: Invocation) -> (place: PathBytes, problem: String?)? {
-        guard !KeptFiles.regularFiles(in: scratch).isEmpty else { return nil }
-        guard let kept else { return (scratch, "there is no state directory") }
-        do throws(SystemError) {
-            try kept.makeDirectory()
-        } catch {
-            return (scratch, "cannot create '\(kept.directory)': \(error)")
-        }
-        let place = kept.newDirectory(of: invocation.job.id.description)
-        // The state directory is mostly on another file system.
-        let move = Command(
-            executable: "/bin/mv", arguments: [Array("-T".utf8), Array("--".utf8), scratch.bytes, place.bytes],
-            environment: environment.variables, timeout: .seconds(24 * 3_600))
-        let ended = launcher.run(move, stop: StopSignal())
-        guard ended.termination == .exited(status: 0) else { return (scratch, ended.lastLine ?? "mv failed") }
-        return (place, nil)
+    private func keep(_ scratch: PathBytes, for job: JobID) -> (place: PathBytes, problem: String?)? {
+        if let kept { return kept.take(scratch, of: job, launcher) }
+        return KeptFiles.regularFiles(in: scratch).isEmpty ? nil : (scratch, "there is no state directory")
     }
 
     private func remove(_ scratch: PathBytes, _ log: Logger) {

@@ -15,8 +15,7 @@ package import System
 package final class OutputChains: Sendable {
     /// The maximum depth of a file for which a rule runs.
     package static let limit = 20
-    /// The number of outputs and of runs that are remembered.
-    private static let mostOutputs = 4096
+    /// The number of runs that are remembered.
     private static let mostRuns = 64
     /// The kernel's clock for birth times may be behind by one tick.
     private static let tick: Int64 = 10_000_000
@@ -30,23 +29,12 @@ package final class OutputChains: Sendable {
     }
 
     private struct Record {
-        var depths: [PathBytes: Int] = [:]
-        /// The paths in `depths`, the oldest one at `next` once there are enough.
-        var paths: [PathBytes] = []
-        var next = 0
+        var depths = LatestPaths<Int>(capacity: 4_096)
         /// The latest runs of programs, the oldest one first.
         var runs: [Run] = []
 
         mutating func record(_ path: PathBytes, _ depth: Int) {
-            guard depths[path] == nil else { return }
-            depths[path] = depth
-            if paths.count < OutputChains.mostOutputs {
-                paths.append(path)
-            } else {
-                depths[paths[next]] = nil
-                paths[next] = path
-                next = (next + 1) % OutputChains.mostOutputs
-            }
+            if depths[path] == nil { depths.store(depth, for: path) }
         }
 
         func depth(of event: FileEvent) -> Int {

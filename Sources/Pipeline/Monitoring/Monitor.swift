@@ -19,7 +19,10 @@ package final class Monitor: Sendable {
         var watcher: Watcher?
         /// The paths found by the current or the last rescan.
         var rescanned: Set<PathBytes> = []
-        var outputs = RecentOutputs()
+        /// The latest files that actions have written, and when these finished.
+        ///
+        /// They are finished when other rules see them, so their settle times do not describe other programs.
+        var outputs = LatestPaths<Timestamp>(capacity: 4_096)
     }
 
     private let state: Mutex<State>
@@ -115,7 +118,7 @@ package final class Monitor: Sendable {
             }
             for event in events {
                 guard event.origin == .live, event.kind == .created || event.kind == .modified,
-                    !state.outputs.contains(event.path, event.snapshot)
+                    state.outputs[event.path].map({ event.snapshot.changed > $0 }) ?? true
                 else { continue }
                 let duration = event.time.since(event.snapshot.changed)
                 guard duration > .zero, duration < Self.longestSettle else { continue }
@@ -159,7 +162,7 @@ package final class Monitor: Sendable {
     ) {
         state.withLock { state in
             state.running[first] = nil
-            state.outputs.insert(outputs, at: time)
+            for output in outputs { state.outputs.store(time, for: output) }
             guard let duration else { return }
             state.history.record(duration, of: .run, at: now)
             for wait in waits {

@@ -10,7 +10,7 @@ struct RuntimeDirectoryTests {
     private final class User {
         let tree = TemporaryTree()
         let id: uid_t
-        /// What the user has in `/tmp`.
+        /// The directory of the user in `/tmp`.
         let directory: PathBytes
         private static let rules = """
             rules:
@@ -120,8 +120,12 @@ struct RuntimeDirectoryTests {
         user.expectHandled("b", program)
         user.expectAnswer(session: session)
         #expect(Deadline.wait { TestFile.exists(session.appending("alight/control.sock")) }, "\(program.error)")
-        // Logout.
-        TestFile.removeTree(session)
+        // Logout; Alight may be about to use the directory.
+        #expect(
+            Deadline.wait {
+                TestFile.removeTree(session)
+                return !TestFile.exists(session)
+            })
         user.expectHandled("c", program)
         for session in [session, nil] { user.expectAnswer(session: session) }
         let report = "the control socket '\(session)/alight/control.sock' has been removed; this instance listens at "

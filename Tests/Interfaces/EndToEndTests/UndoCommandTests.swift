@@ -11,15 +11,20 @@ struct UndoCommandTests {
         for name in files { TestFile.write(tree.path(name), "text of \(name)") }
     }
 
-    private static let sort = """
-        rules:
-          - name: sort
-            path: ../in/*.txt
+    /// Returns a rule for the existing files with the suffix.
+    private static func rule(_ name: String, _ suffix: String, _ keys: String...) -> String {
+        """
+          - name: \(name)
+            path: ../in/*.\(suffix)
             settle: 100ms
             existing: process
-            action: { use: move, with: { to: "../out/${name}" } }
+            \(keys.joined(separator: "\n    "))
 
         """
+    }
+
+    private static let sort =
+        "rules:\n" + rule("sort", "txt", #"action: { use: move, with: { to: "../out/${name}" } }"#)
 
     /// Handles the existing files and returns the lines of the output.
     private static func once(_ tree: borrowing TemporaryTree) -> [Substring] {
@@ -66,17 +71,9 @@ struct UndoCommandTests {
 
     @Test func `the directory that a failed attempt made is removed`() {
         withTempTree { tree in
-            let rules = """
-                rules:
-                  - name: never
-                    path: ../in/*.bin
-                    settle: 100ms
-                    existing: process
-                    retry: { attempts: 1 }
-                    action: { use: extract, with: { to: ../never/made/ } }
-
-                """
-            Self.make(tree, rules, ["in/a.bin"])
+            let rule = Self.rule(
+                "never", "bin", "retry: { attempts: 1 }", "action: { use: extract, with: { to: ../never/made/ } }")
+            Self.make(tree, "rules:\n" + rule, ["in/a.bin"])
             #expect(JournalCommand.run(tree, ["run", "--once"]).status != 0)
             #expect(TestFile.exists(tree.path("never/made")))
             let (status, output, error) = Self.undo(tree, ["--since", "10m"])
@@ -174,18 +171,10 @@ struct UndoCommandTests {
 
     @Test func `a failed job and its 'on_failure' are undone`() {
         withTempTree { tree in
-            let rules = """
-                rules:
-                  - name: sort
-                    path: ../in/*.txt
-                    settle: 100ms
-                    existing: process
-                    retry: false
-                    action: [{ use: copy, with: { to: ../out/ } }, { shell: exit 65 }]
-                    on_failure: { use: move, with: { to: ../failed/ } }
-
-                """
-            Self.make(tree, rules, ["in/a.txt"])
+            let rule = Self.rule(
+                "sort", "txt", "retry: false", "action: [{ use: copy, with: { to: ../out/ } }, { shell: exit 65 }]",
+                "on_failure: { use: move, with: { to: ../failed/ } }")
+            Self.make(tree, "rules:\n" + rule, ["in/a.txt"])
             #expect(JournalCommand.run(tree, ["run", "--once"]).status == 5)
             #expect(TestFile.exists(tree.path("failed/a.txt")))
             let (status, output, error) = Self.undo(tree, ["--rule", "sort"])
@@ -200,18 +189,9 @@ struct UndoCommandTests {
         withTempTree { tree in
             Self.make(
                 tree,
-                """
-                rules:
-                  - name: unpack
-                    path: ../in/*.tar
-                    settle: 100ms
-                    existing: process
-                    action:
-                      - { use: extract, with: { to: ../in/ } }
-                      - use: trash
-                  - { name: see, path: ../in/*/**, settle: 100ms, events: [created, deleted], action: log }
-
-                """, ["src/a", "src/sub/b", "src/sub/deep/c", "src/other/d"])
+                "rules:\n" + Self.rule("unpack", "tar", "action: [{ use: extract, with: { to: ../in/ } }, trash]")
+                    + "  - { name: see, path: ../in/*/**, settle: 100ms, events: [created, deleted], action: log }\n",
+                ["src/a", "src/sub/b", "src/sub/deep/c", "src/other/d"])
             Self.unpack(tree, "one")
             let (status, output, error) = Self.undo(tree, ["--rule", "unpack"])
             #expect(status == 0 && output.contains("undone: unpacked '"), "\(output)\(error)")
@@ -237,19 +217,9 @@ struct UndoCommandTests {
 
     @Test func `a result that cannot be undone is named`() {
         withTempTree { tree in
-            Self.make(
-                tree,
-                """
-                rules:
-                  - name: pack
-                    path: ../in/*.txt
-                    settle: 100ms
-                    existing: process
-                    action:
-                      - { use: archive, with: { to: "../out/${name}.tar" } }
-                      - use: trash
-
-                """, ["in/a.txt", "out/there"])
+            let rule = Self.rule(
+                "pack", "txt", #"action: [{ use: archive, with: { to: "../out/${name}.tar" } }, trash]"#)
+            Self.make(tree, "rules:\n" + rule, ["in/a.txt", "out/there"])
             #expect(Self.once(tree).count == 1)
             let (status, output, error) = Self.undo(tree, ["--since", "10m"])
             #expect(TestFile.text(tree.path("in/a.txt")) == "text of in/a.txt", "\(output)")

@@ -23,12 +23,16 @@ final class InstanceDirectory: Sendable {
     }
 
     private let directories: RuntimeDirectories
+    /// The journal of the jobs; nil if it is in memory.
+    private let journal: PathBytes?
     private let state = Mutex(State())
     /// The number of scratch directories that were created in it.
     let count = Atomic(0)
     private static let instances = Atomic(0)
 
-    init(in directories: RuntimeDirectories) { self.directories = directories }
+    init(in directories: RuntimeDirectories, journal: PathBytes?) {
+        (self.directories, self.journal) = (directories, journal)
+    }
 
     deinit { remove() }
 
@@ -46,6 +50,11 @@ final class InstanceDirectory: Sendable {
                 return made.path
             }
             let made = try directories.first { base throws(ScratchFailure) in try Self.make(in: base, mode: mode) }
+            if let journal {
+                _ = journal.withCString { target in
+                    made.path.appending(Self.journalName).withCString { symlink(target, $0) }
+                }
+            }
             state.current = made
             return made.path
         }
@@ -110,6 +119,14 @@ final class InstanceDirectory: Sendable {
         let present = status.st_mode & 0o777
         let wanted = present == 0o711 ? present : mode
         if present != wanted { _ = base.withCString { chmod($0, wanted) } }
+    }
+
+    /// The link to the journal of the jobs.
+    private static let journalName = "journal"
+
+    /// Returns the journal of the jobs whose scratch directories are in the directory; nil if it was in memory.
+    static func journal(of directory: PathBytes) -> PathBytes? {
+        KernelFileSystem().target(of: directory.appending(journalName))
     }
 
     /// Returns whether the name is that of an Alight process's directory.

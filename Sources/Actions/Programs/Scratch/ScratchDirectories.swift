@@ -8,13 +8,16 @@ package import System
 /// The directories are located in one of this Alight process alone, so that the next process can detect abandoned ones.
 package struct ScratchDirectories: Sendable {
     private let directories: RuntimeDirectories
+    private let journal: PathBytes?
     private let own: InstanceDirectory
 
-    /// - Parameter directories: The directories that may contain them. The first one in which that is possible is used;
-    ///   it is created when it is first needed, with mode 0700.
-    package init(in directories: RuntimeDirectories) {
-        self.directories = directories
-        own = InstanceDirectory(in: directories)
+    /// - Parameters:
+    ///   - directories: The directories that may contain them. The first one in which that is possible is used; it is
+    ///     created when it is first needed, with mode 0700.
+    ///   - journal: The journal of the jobs; nil if it is in memory.
+    package init(in directories: RuntimeDirectories, journal: PathBytes? = nil) {
+        (self.directories, self.journal) = (directories, journal)
+        own = InstanceDirectory(in: directories, journal: journal)
     }
 
     /// The directory that would be used first.
@@ -39,21 +42,22 @@ package struct ScratchDirectories: Sendable {
 
     /// Creates an empty directory with mode 0700, which no other attempt gets until ``remove(_:)``.
     ///
-    /// It belongs to the user, who can then also traverse the directory that contains it, but not read that.
-    package func make(user: ProgramUser? = nil) throws(ScratchFailure) -> PathBytes {
-        let directory = try makeNew(mode: user == nil ? 0o700 : 0o711)
+    /// It belongs to the user, who can then also traverse the directory that contains it, but not read that. Its name
+    /// ends with the id of the job, for ``removeAbandoned(_:)``.
+    package func make(user: ProgramUser? = nil, for job: JobID? = nil) throws(ScratchFailure) -> PathBytes {
+        let directory = try makeNew(mode: user == nil ? 0o700 : 0o711, job.map { "-\($0)" } ?? "")
         if let user, directory.withCString({ lchown($0, user.uid, user.gid) }) != 0 {
             throw ScratchFailure(errno, "give '\(user.text)'", directory)
         }
         return directory
     }
 
-    private func makeNew(mode: mode_t) throws(ScratchFailure) -> PathBytes {
+    private func makeNew(mode: mode_t, _ suffix: String) throws(ScratchFailure) -> PathBytes {
         var renewals = 0
         while true {
             let parent = try own.path(mode: mode)
             // Each has another name: a process left from an earlier attempt finds nothing by the old one.
-            let directory = parent.appending("\(own.count.add(1, ordering: .relaxed).newValue)")
+            let directory = parent.appending("\(own.count.add(1, ordering: .relaxed).newValue)\(suffix)")
             if directory.withCString({ mkdir($0, 0o700) }) == 0 { return directory }
             switch errno {
             // A program may have created directories next to its own.
@@ -76,9 +80,12 @@ package struct ScratchDirectories: Sendable {
 
     /// Removes the directories of processes that were killed.
     ///
-    /// The directory that would be used first is created if it does not exist, so that no other user can take its name
+    /// Those that contain files of jobs of another journal are left to the next process that opens it. The directory that would be used first is created if it does not exist, so that no other user can take its name
     /// later.
-    package func removeAbandoned() {
+    ///
+    /// - Parameter rescue: Called for each directory of a job of this journal that contains regular files, with the id of
+    ///   the job; returns whether it may be removed.
+    package func removeAbandoned(_ rescue: (JobID, PathBytes) -> Bool = { _, _ in true }) {
         _ = try? directories.first { base throws(ScratchFailure) in try InstanceDirectory.prepare(base) }
         for candidate in directories.forScratch where UserDirectory.isOwn(candidate.path, user: geteuid()) {
             for name in (try? KernelFileSystem().names(following: candidate.path)) ?? []
@@ -86,10 +93,23 @@ package struct ScratchDirectories: Sendable {
                 let directory = candidate.path.appending(name.bytes)
                 let lock = InstanceDirectory.lock(directory)
                 guard lock >= 0 else { continue }
-                try? Self.remove(directory)
+                if mayRemove(directory, rescue) { try? Self.remove(directory) }
                 close(lock)
             }
         }
+    }
+
+    private func mayRemove(_ directory: PathBytes, _ rescue: (JobID, PathBytes) -> Bool) -> Bool {
+        let system = KernelFileSystem()
+        guard let owner = InstanceDirectory.journal(of: directory).flatMap({ system.resolve($0) }) else { return true }
+        let left = ((try? system.names(following: directory)) ?? []).compactMap { name -> (JobID, PathBytes)? in
+            let words = name.bytes.split(separator: UInt8(ascii: "-"))
+            let scratch = directory.appending(name.bytes)
+            guard words.count == 2, !KeptFiles.regularFiles(in: scratch).isEmpty else { return nil }
+            return (JobID(String(decoding: words[1], as: UTF8.self)), scratch)
+        }
+        guard !left.isEmpty, owner == journal.flatMap({ system.resolve($0) }) else { return left.isEmpty }
+        return left.filter { !rescue($0.0, $0.1) }.isEmpty
     }
 
     /// The directory of this process, nil before it is created.

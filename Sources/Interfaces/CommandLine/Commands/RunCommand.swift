@@ -223,6 +223,12 @@ struct RunCommand: ParsableCommand {
                 let jobs = Reporter.count(journal.interrupted, "job")
                 reporter.emit(.notice, "\(jobs) interrupted by the last exit, to be run again")
             }
+            for directory in retained.kept {
+                reporter.emit(
+                    .warning,
+                    "the file of an interrupted job is gone; what its program left is in '\(Display.path(directory))'",
+                    help: "see 'alight show \(PathBytes(directory.lastComponent))'")
+            }
             if let first = journal.unreadable.first {
                 let jobs = Reporter.count(journal.unreadable.count, "job")
                 reporter.emit(

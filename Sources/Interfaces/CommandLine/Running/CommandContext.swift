@@ -50,7 +50,8 @@ struct CommandContext {
         let launcher = ProcessLauncher(launcher: launcherPath)
         let environment = ProgramEnvironment(
             home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: LinkTrust.isMeaningful)
-        (self.launcher, self.environment, scratchDirectories) = (launcher, environment, Self.scratchDirectories)
+        (self.launcher, self.environment) = (launcher, environment)
+        scratchDirectories = Self.scratchDirectories(of: settings.journal?.value)
         host = PluginHost(
             launcher: launcher, scratchDirectories: scratchDirectories, environment: environment,
             kept: Self.kept(settings, variables))
@@ -193,9 +194,10 @@ struct CommandContext {
         return "unix:path=\(directory)/bus"
     }
 
-    /// The scratch directories of actions, for commands that run none.
-    static var scratchDirectories: ScratchDirectories {
-        ScratchDirectories(in: runtimeDirectories(ProcessInfo.processInfo.environment))
+    /// Returns the scratch directories of the actions of a journal's jobs.
+    static func scratchDirectories(of journal: JournalLocation?) -> ScratchDirectories {
+        let file: PathBytes? = if case .file(let file)? = journal { file } else { nil }
+        return ScratchDirectories(in: runtimeDirectories(ProcessInfo.processInfo.environment), journal: file)
     }
 
     static func runtimeDirectories(_ variables: [String: String]) -> RuntimeDirectories {

@@ -1,6 +1,7 @@
 import Configuration
 import ControlAPI
 import FileActions
+import FileEvents
 import Glibc
 import Pipeline
 import Programs
@@ -28,7 +29,9 @@ enum JournalOwner {
         while true {
             let problem: JournalError
             do throws(JournalError) {
-                return .command(try OpenJournal.file(at: path, isBrief: isBrief))
+                let journal = try DiskStore(at: path, now: DiskProbe.now(), isBrief: isBrief, keeping: .unlimited)
+                if !isBrief { OpenJournal.clear(path, journal) }
+                return .command(journal)
             } catch {
                 problem = error
             }
@@ -77,6 +80,8 @@ struct OpenJournal {
     let journal: DiskStore
     /// The path of the file; nil for a journal in memory.
     let file: PathBytes?
+    /// The directories of the files that interrupted programs had left, and that have been kept.
+    let kept: [PathBytes]
 
     /// Opens the journal, or creates it.
     ///
@@ -88,30 +93,41 @@ struct OpenJournal {
     init(_ location: JournalLocation, keeping retention: JournalRetention, isDry: Bool = false) throws(JournalError) {
         switch location {
         case .memory:
-            if !isDry { CommandContext.scratchDirectories.removeAbandoned() }
+            if !isDry { CommandContext.scratchDirectories(of: location).removeAbandoned() }
             journal = try DiskStore(inMemory: nil, now: DiskProbe.now())
-            file = nil
+            (file, kept) = (nil, [])
         case .file(let path):
-            journal =
-                try isDry ? DiskStore(inMemory: path, now: DiskProbe.now()) : Self.file(at: path, keeping: retention)
+            if isDry {
+                (journal, kept) = (try DiskStore(inMemory: path, now: DiskProbe.now()), [])
+            } else {
+                journal = try DiskStore(at: path, now: DiskProbe.now(), keeping: retention)
+                kept = Self.clear(path, journal)
+            }
             // Its other files are beside the file itself, not beside a symbolic link to it.
             file = KernelFileSystem().resolve(path) ?? path
         }
     }
 
-    /// Opens a file, or creates it, and removes the scratch directories of interrupted actions.
+    /// Removes the scratch directories of interrupted actions; if the file of a job has gone, it may be among the files
+    /// that its program left there, and these are kept.
     ///
     /// - Parameters:
-    ///   - path: The file.
-    ///   - isBrief: Whether it is closed again at once, so that other commands wait for that.
-    ///   - retention: The limits for finished jobs.
-    /// - Returns: The journal, which this process owns until it is closed.
-    /// - Throws: A `JournalError` when it cannot be used.
-    static func file(
-        at path: PathBytes, isBrief: Bool = false, keeping retention: JournalRetention = .unlimited
-    ) throws(JournalError) -> DiskStore {
-        if !isBrief { CommandContext.scratchDirectories.removeAbandoned() }
-        return try DiskStore(at: path, now: DiskProbe.now(), isBrief: isBrief, keeping: retention)
+    ///   - path: The path of the journal.
+    ///   - journal: The journal, opened by this process.
+    /// - Returns: The directories of the files that are kept.
+    @discardableResult
+    static func clear(_ path: PathBytes, _ journal: DiskStore) -> [PathBytes] {
+        var kept: [PathBytes] = []
+        CommandContext.scratchDirectories(of: .file(path)).removeAbandoned { id, directory in
+            guard let stored = journal.job(id, at: ClockPair(DiskProbe.now(), .now)),
+                KernelFileSystem().stat(stored.job.event.path) == .absent, let launcher = ProcessLauncher.find(),
+                let (place, problem) = KeptFiles(journal: path).take(
+                    directory, of: id, ProcessLauncher(launcher: launcher))
+            else { return true }
+            if problem == nil { kept.append(place) }
+            return problem == nil
+        }
+        return kept
     }
 
     /// Returns the paths under which rules with these roots would see the file.

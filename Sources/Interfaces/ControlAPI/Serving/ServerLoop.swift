@@ -19,6 +19,9 @@ final class ServerLoop {
     private static let acceptPause = Duration.milliseconds(200)
     /// The time to wait for clients that are still reading when the server stops.
     private static let stopTimeout = Duration.milliseconds(500)
+    /// The time after which a socket that has been removed is created again: the directory may be being removed, and
+    /// unmounted even if it is not empty.
+    private static let renewalDelay = Duration.seconds(1)
     /// The pause after a socket that has been removed could not be created again.
     private static let renewalPause = Duration.seconds(5)
 
@@ -33,8 +36,10 @@ final class ServerLoop {
     /// The refused connections, and the times at which they are closed.
     private var refused: [(descriptor: Int32, until: ContinuousClock.Instant)] = []
     private var acceptFrom: ContinuousClock.Instant?
-    /// The time of the next attempt to create the socket again; nil while it exists.
+    /// The time at which the socket is created again if it has been removed.
     private var renewAt: ContinuousClock.Instant?
+    /// Whether it could not be created again.
+    private var isLost = false
 
     init(
         _ clients: Clients, _ socket: ControlSocket?, network: [Int32],
@@ -71,17 +76,18 @@ final class ServerLoop {
 
     /// Creates the socket again if it has been removed, as together with `$XDG_RUNTIME_DIR` at logout.
     private func renewSocket(at now: ContinuousClock.Instant) {
-        guard let lost = socket, lost.hasNews || renewAt.map({ $0 <= now }) ?? false else { return }
-        guard !lost.isPresent else {
-            renewAt = nil
-            return
-        }
-        guard let renewed = renew(lost.path, renewAt != nil) else {
+        guard let lost = socket else { return }
+        if lost.hasNews { renewAt = now + Self.renewalDelay }
+        guard let time = renewAt, time <= now else { return }
+        renewAt = nil
+        let renewed = lost.isPresent ? lost : renew(lost.path, isLost)
+        isLost = renewed == nil
+        if let renewed, renewed !== lost {
+            lost.end()
+            socket = renewed
+        } else if isLost {
             renewAt = now + Self.renewalPause
-            return
         }
-        lost.end()
-        (socket, renewAt) = (renewed, nil)
     }
 
     private func wait(for others: [Int32], until deadlines: [ContinuousClock.Instant?]) {

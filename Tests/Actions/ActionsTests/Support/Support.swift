@@ -143,7 +143,10 @@ struct Stage {
     }
 
     /// The directory in which the attempts of a job run, available after the first attempt has started.
-    func scratch() -> PathBytes { host.scratchDirectories.example }
+    func scratch() -> PathBytes { PathBytes("\(host.scratchDirectories.example)-\(Self.job)") }
+
+    /// The job of invocations, unless a test specifies another one.
+    static let job = JobID("01JD8Z3T1WQ2V7N0C5M4K9R6XB")
 
     /// The entries beside and inside the scratch directory of this instance.
     var leftovers: [String] {
@@ -175,7 +178,7 @@ struct Stage {
 
     func invocation(_ change: (inout Invocation) -> Void = { _ in }) -> Invocation {
         let event = Self.event(path: "/srv/in/a b.jpg")
-        var job = Job(id: JobID("01JD8Z3T1WQ2V7N0C5M4K9R6XB"), rule: "thumbnails", event: event)
+        var job = Job(id: Stage.job, rule: "thumbnails", event: event)
         job.attempt = 2
         job.previous = PreviousAttempt(attempt: 1, outcome: "retry", message: "busy")
         let progress = progress
