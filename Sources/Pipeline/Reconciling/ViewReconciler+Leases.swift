@@ -226,8 +226,9 @@ extension ViewReconciler {
             changed: event.kind == .deleted ? nil : now?.changed, trustBefore: before)
         if event.from != nil { offer.left = now }
         removeDue(event)
-        // What was written under the former name is reported after the move.
-        if event.from != nil, let now, event.before?.isSameState(as: now) == true, event.snapshot.changed != now.changed
+        // What was written under the former name, so that the event has its change time, is reported after the move.
+        if event.from != nil, let now, let before = event.before, before.isSameState(as: now),
+            event.snapshot.changed == before.changed, before.changed != now.changed
         {
             markDirty(event.path, .written, event.origin)
         }
