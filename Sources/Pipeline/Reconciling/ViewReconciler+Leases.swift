@@ -71,12 +71,18 @@ extension ViewReconciler {
         guard event.kind == .created, view.mask.contains(.deleted),
             due[event.path]?.signs.isDisjoint(with: [.moved, .listed, .polled]) == false
         else { return nil }
-        return shared.ledger.paths(of: view.id, handling: event.snapshot.identity).first { other in
+        func isEarlier(_ other: PathBytes) -> Bool {
             guard other != event.path, isAboutToBeReported(other), due[other]?.wait != .path(event.path),
                 case .absent = stat(other)
             else { return false }
             return true
         }
+        let file = event.snapshot
+        guard file.hasSeveralNames else {
+            return shared.ledger.paths(of: view.id, handling: file.identity).first(where: isEarlier)
+        }
+        let others = fileNames(of: file.identity, changed: file.changed).others
+        return others.namesakes(of: event.path).first(where: isEarlier) ?? others.paths.last(where: isEarlier)
     }
 
     /// Whether a path settles, or is due and waits for no condition of the owner, or its action runs.
@@ -348,7 +354,7 @@ extension ViewReconciler {
         var event = FileEvent(
             kind: kind, path: path, root: root ?? self.root(of: path) ?? path.parent, snapshot: snapshot,
             origin: origin, time: shared.host.clock.time())
-        addOthers(&event)
+        addOthers(&event, changed: snapshot.changed)
         event.writer = shared.callbacks.writer(index, event)
         shared.frozen.append((index, event, false))
     }

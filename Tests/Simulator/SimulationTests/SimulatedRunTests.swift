@@ -59,6 +59,29 @@ import Testing
         #expect(inspections(ofNames: 80) < 6 * inspections(ofNames: 20))
     }
 
+    @Test(arguments: ["rename l# x/l#", "rename l# n#", "rename l# x/n#", "delete l#"])
+    func `the work for changes of n names of a file is proportional to n`(change: String) {
+        func inspections(ofNames count: Int) -> Int {
+            let run = LedgerRun([SimulatedRule()])
+            func take(_ script: String) { for step in Step.script(script) { run.take(step) } }
+            func each(_ script: String) {
+                for number in 1..<count { take(script.replacing("#", with: "\(number)")) }
+            }
+            take("create a")
+            each("link a l#")
+            take("rest, write a, rest")
+            let (events, inspections) = (run.history.count, run.world.inspections)
+            each(change)
+            take("rest")
+            // The content is the same.
+            #expect(run.history[events...].count { !$0.starts(with: "attributes") } == count - 1)
+            #expect(!run.history[events...].contains { $0.starts(with: "modified") })
+            take("write a, rest")
+            return run.world.inspections - inspections
+        }
+        #expect(inspections(ofNames: 80) < 6 * inspections(ofNames: 20))
+    }
+
     @Test func `a file that stays open for writing is held back`() {
         let run = LedgerRun([SimulatedRule()])
         for step in Step.script("create a, open a") + Array(repeating: .wait(milliseconds: 1_000), count: 59) {
