@@ -84,9 +84,15 @@ struct DirtyPaths: ~Copyable {
     // MARK: Files
 
     /// Returns a dirty path that contains a file and satisfies a condition.
-    func first(of file: FileIdentity, where condition: (PathBytes) -> Bool) -> PathBytes? {
-        byFile.first(of: file, where: condition)
+    func any(of file: FileIdentity, where condition: (PathBytes) -> Bool) -> PathBytes? {
+        byFile.any(of: file, where: condition)
     }
+
+    /// Returns a dirty path that contains a file, satisfies a condition, and has the same last component as another
+    /// path.
+    func namesake(
+        of path: PathBytes, at file: FileIdentity, where condition: (PathBytes) -> Bool
+    ) -> PathBytes? { byFile.namesake(of: path, at: file, where: condition) }
 
     func file(at path: PathBytes) -> FileIdentity? { files[path] }
 

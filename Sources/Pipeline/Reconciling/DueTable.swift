@@ -304,28 +304,39 @@ struct DueTable {
 /// Paths by the files at them; nearly every file has one path.
 struct FileIndex {
     private var one: [FileIdentity: PathBytes] = [:]
-    private var others: [FileIdentity: Set<PathBytes>] = [:]
+    private var others: [FileIdentity: PathsByName] = [:]
 
     /// Returns a path of a file that satisfies a condition.
-    func first(of file: FileIdentity, where condition: (PathBytes) -> Bool) -> PathBytes? {
+    ///
+    /// It is the last one by name of several, so that the paths that wait for it are rarely woken too early.
+    func any(of file: FileIdentity, where condition: (PathBytes) -> Bool) -> PathBytes? {
         guard let first = one[file] else { return nil }
-        return condition(first) ? first : others[file]?.first(where: condition)
+        return others[file]?.paths.last(where: condition) ?? (condition(first) ? first : nil)
+    }
+
+    /// Returns a path of a file that satisfies a condition and has the same last component as another path.
+    func namesake(
+        of path: PathBytes, at file: FileIdentity, where condition: (PathBytes) -> Bool
+    ) -> PathBytes? {
+        guard let first = one[file] else { return nil }
+        if first.lastComponent == path.lastComponent, condition(first) { return first }
+        return others[file]?.namesakes(of: path).first(where: condition)
     }
 
     /// Returns the paths of a file, in no particular order.
     func paths(of file: FileIdentity) -> [PathBytes] {
         guard let first = one[file] else { return [] }
-        return [first] + (others[file] ?? [])
+        return [first] + (others[file]?.paths ?? [])
     }
 
     mutating func insert(_ path: PathBytes, _ file: FileIdentity) {
         let first = one[file]
-        if first == nil { one[file] = path } else if first != path { others[file, default: []].insert(path) }
+        if first == nil { one[file] = path } else if first != path { others[file, default: PathsByName()].insert(path) }
     }
 
     mutating func remove(_ path: PathBytes, _ file: FileIdentity) {
         if one[file] == path {
-            one[file] = others[file]?.popFirst()
+            one[file] = others[file]?.popLast()
         } else {
             others[file]?.remove(path)
         }

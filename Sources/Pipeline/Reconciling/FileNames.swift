@@ -11,7 +11,9 @@ final class FileNames {
         /// The names in the ledger at which the file is.
         var present: Set<PathBytes> = []
         /// The names in the ledger at which it may not be, including those that were added since.
-        var others: Set<PathBytes> = []
+        var others = PathsByName()
+        /// Those that were added since.
+        var added: Set<PathBytes> = []
         /// Whether the names that differ from the ledger were marked as dirty.
         var isCompared = false
         /// Whether the kernel has reported a write under one of the names; nil if that was not looked up.
@@ -20,24 +22,30 @@ final class FileNames {
 
     private var files: [FileIdentity: File] = [:]
 
+    var isEmpty: Bool { files.isEmpty }
+
     subscript(identity: FileIdentity) -> File? {
         get { files[identity] }
         set { files[identity] = newValue }
     }
 
-    /// Records that a path has a ledger row with the file, or none.
-    func setRow(_ path: PathBytes, _ identity: FileIdentity?) {
-        guard !files.isEmpty else { return }
-        if let identity {
-            if files[identity]?.present.contains(path) == false { files[identity]?.others.insert(path) }
-        } else {
-            for identity in Array(files.keys) { files[identity]?.others.remove(path) }
+    /// Records that the ledger row of a path has another file than before, or none.
+    func setRow(_ path: PathBytes, _ old: FileIdentity?, _ new: FileIdentity?) {
+        if let old, old != new {
+            files[old]?.others.remove(path)
+            files[old]?.added.remove(path)
+            files[old]?.present.remove(path)
         }
+        guard let new, files[new]?.present.contains(path) == false else { return }
+        if files[new]?.others.insert(path) == true { files[new]?.added.insert(path) }
     }
 
-    /// Records that the file was found at a name.
-    func confirm(_ path: PathBytes, _ identity: FileIdentity) {
-        if files[identity]?.others.remove(path) != nil { files[identity]?.present.insert(path) }
+    /// Records that the file was found at names.
+    func confirm(_ paths: [PathBytes], _ identity: FileIdentity) {
+        for path in paths where files[identity]?.others.remove(path) == true {
+            files[identity]?.added.remove(path)
+            files[identity]?.present.insert(path)
+        }
     }
 
     /// Removes everything: a name may have changed without a change of its file, by the rename of a directory.

@@ -92,12 +92,15 @@ package struct Ledger: ~Copyable {
 
     /// Whether the rule has handled the file at any path.
     package func handles(_ identity: FileIdentity, _ rule: RuleID) -> Bool {
-        let changed = paths[rule]?.first(of: identity.withoutBirth) { path in
+        let changed = paths[rule]?.any(of: identity.withoutBirth) { path in
             changes[rule]?[path]?.handled.map { identity.includes($0.identity) } ?? false
         }
         if changed != nil { return true }
         guard let stored = store.paths(of: rule, handling: identity, limit: 1).first else { return false }
-        return changes[rule]?[stored] == nil || !paths(of: rule, handling: identity).isEmpty
+        guard let changes = changes[rule], changes[stored] != nil else { return true }
+        // At most the changed rows are no longer as stored.
+        let others = store.paths(of: rule, handling: identity, limit: changes.count + 1)
+        return others.contains { changes[$0] == nil }
     }
 
     /// Calls the closure for each row of a directory and everything below it that is not empty, in no particular

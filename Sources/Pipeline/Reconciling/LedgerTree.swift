@@ -21,7 +21,7 @@ struct LedgerTree {
     }
 
     /// A path, as a directory and a name in it.
-    private struct Position: Equatable {
+    private struct Position: Hashable {
         var directory: Directory
         var name: PathBytes
 
@@ -29,6 +29,11 @@ struct LedgerTree {
 
         static func == (left: Position, right: Position) -> Bool {
             left.directory === right.directory && left.name == right.name
+        }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(ObjectIdentifier(directory))
+            hasher.combine(name)
         }
     }
 
@@ -54,7 +59,7 @@ struct LedgerTree {
     /// The first position of each file, by identity without the birth time.
     private var positions: [FileIdentity: Position] = [:]
     /// The further names of files with several names, and of files that successively had the same inode.
-    private var links: [FileIdentity: [Position]] = [:]
+    private var links: [FileIdentity: Set<Position>] = [:]
     /// The number of rows.
     private(set) var count = 0
 
@@ -152,9 +157,12 @@ struct LedgerTree {
 
     private mutating func remove(_ position: Position, _ identity: FileIdentity) {
         let identity = identity.withoutBirth
-        var names = ([positions[identity]].compactMap(\.self) + (links[identity] ?? [])).filter { $0 != position }
-        positions[identity] = names.isEmpty ? nil : names.removeFirst()
-        links[identity] = names.isEmpty ? nil : names
+        if positions[identity] == position {
+            positions[identity] = links[identity]?.popFirst()
+        } else {
+            links[identity]?.remove(position)
+        }
+        if links[identity]?.isEmpty == true { links[identity] = nil }
     }
 
     private mutating func add(_ position: Position, _ identity: FileIdentity) {
@@ -162,6 +170,6 @@ struct LedgerTree {
         guard let first = positions.updateValue(position, forKey: identity) else { return }
         // The file has a further name.
         positions[identity] = first
-        links[identity, default: []].append(position)
+        links[identity, default: []].insert(position)
     }
 }

@@ -66,7 +66,7 @@ extension Reconciler {
     private func hasLongSettled(_ view: Int, _ path: PathBytes, _ snapshot: Snapshot) -> Bool {
         let policy = views[view].view.settle
         guard !policy.isTree, policy.stable == nil, policy.locks == .ignore, !views[view].isPolled(path),
-            shared.ledger.paths(of: views[view].view.id, handling: snapshot.identity).isEmpty
+            !shared.ledger.handles(snapshot.identity, views[view].view.id)
         else { return false }
         let quiet = max(policy.quiet(isPolled: false), .seconds(1))
         guard snapshot.changed < shared.host.clock.time().advanced(by: .zero - quiet) else { return false }

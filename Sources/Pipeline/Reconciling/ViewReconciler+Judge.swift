@@ -98,7 +98,7 @@ extension ViewReconciler {
     private func isWrittenByAnyName(_ identity: FileIdentity, _ changed: Timestamp) -> Bool {
         let file = fileNames(of: identity, changed: changed)
         if let isWritten = file.isWritten { return isWritten }
-        let isWritten = file.present.contains(where: isWritten) || file.others.contains(where: isWritten)
+        let isWritten = file.present.contains(where: isWritten) || file.others.paths.contains(where: isWritten)
         names[identity]?.isWritten = isWritten
         return isWritten
     }
@@ -122,12 +122,15 @@ extension ViewReconciler {
         return .event(event)
     }
 
-    func event(_ kind: EventKind, _ path: PathBytes, _ snapshot: Snapshot) -> FileEvent {
+    /// Creates the event of a due path; a move offers the handled state, which has an earlier change time.
+    func event(
+        _ kind: EventKind, _ path: PathBytes, _ snapshot: Snapshot, changed: Timestamp? = nil
+    ) -> FileEvent {
         let entry = due[path]
         var event = FileEvent(
             kind: kind, path: path, root: root(of: path) ?? path.parent, snapshot: snapshot,
             origin: entry?.origin ?? .live, time: entry?.time ?? shared.host.clock.time())
-        addOthers(&event)
+        addOthers(&event, changed: changed ?? snapshot.changed)
         return event
     }
 
@@ -139,18 +142,20 @@ extension ViewReconciler {
     }
 
     /// Adds the number of entries of a directory, and the other names of a file that has appeared under a new name.
-    func addOthers(_ event: inout FileEvent) {
+    func addOthers(_ event: inout FileEvent, changed: Timestamp) {
         let file = event.snapshot
         if file.type == .directory {
             guard event.kind != .deleted else { return }
             event.children = shared.files.children(of: event.path)
         } else if file.hasSeveralNames, event.kind == .created || event.kind == .moved {
             let path = event.path
-            let names = fileNames(of: file.identity, changed: file.changed)
-            let others = [names.present, names.others].joined().lazy.filter { other in
-                other != path && present(other)?.identity == file.identity
+            let names = fileNames(of: file.identity, changed: changed)
+            var others = Array(names.present.lazy.filter { $0 != path }.prefix(FileEvent.maximumOtherNames))
+            for other in names.added where other != path {
+                if others.count == FileEvent.maximumOtherNames { break }
+                if present(other)?.identity == file.identity { others.append(other) }
             }
-            event.sameAs = others.prefix(FileEvent.maximumOtherNames).sorted()
+            event.sameAs = others.sorted()
         }
     }
 
@@ -162,31 +167,36 @@ extension ViewReconciler {
         guard view.mask.contains(.moved), now.identity.birth != 0 else { return nil }
         let identity = shared.files.recordedIdentity(of: now, at: path)
         let isKnown = now.hasSeveralNames && identity == now.identity
-        var paths =
-            isKnown
-            ? fileNames(of: identity, changed: now.changed).others.sorted()
-            : shared.ledger.paths(of: view.id, handling: identity)
-        paths.removeAll { $0 == path }
+        let names = isKnown ? fileNames(of: identity, changed: now.changed).others : nil
+        var paths = names?.paths ?? shared.ledger.paths(of: view.id, handling: identity)
         if view.tail != nil {
             let isUnfinished = { (path: PathBytes) in hasUnfinishedText(path) || unfinishedLines[path] != nil }
             if let unfinished = paths.first(where: isUnfinished) { return .wait(.path(unfinished)) }
             // Its text continues after the last position read.
             paths.sort { row($0).handled?.delivered ?? 0 > row($1).handled?.delivered ?? 0 }
         }
-        if let same = paths.firstIndex(where: { $0.lastComponent == path.lastComponent }) { paths.swapAt(0, same) }
-        for from in paths {
-            let source = row(from)
-            guard let handled = source.handled, !source.isSuppressed else { continue }
-            switch stat(from) {
-            case .present(let there) where there.identity == now.identity || isReplacing:
-                if there.identity == now.identity { names.confirm(from, identity) }
-                continue
-            case .unreadable: continue
-            default: break
+        guard !paths.isEmpty else { return nil }
+        let namesakes = names?.namesakes(of: path) ?? paths.filter { $0.lastComponent == path.lastComponent }[...]
+        let sources = [namesakes, paths[...]].joined()
+        func isLeased(_ from: PathBytes) -> Bool { offers.offer(at: from)?.isRunning == true }
+        var found: [PathBytes] = []
+        defer { self.names.confirm(found, identity) }
+        // A move from a path whose action runs has to wait.
+        for waits in [false, true] {
+            for from in sources where from != path && isLeased(from) == waits {
+                let source = row(from)
+                guard let handled = source.handled, !source.isSuppressed else { continue }
+                switch stat(from) {
+                case .present(let there) where there.identity == now.identity || isReplacing:
+                    if there.identity == now.identity { found.append(from) }
+                    continue
+                case .unreadable: continue
+                default: break
+                }
+                let event = attributed(moveEvent(from, handled, to: path, now, isReplacing: isReplacing))
+                guard shared.callbacks.admits(index, event) else { continue }
+                return waits ? .wait(.path(from)) : .event(event)
             }
-            let event = attributed(moveEvent(from, handled, to: path, now, isReplacing: isReplacing))
-            guard shared.callbacks.admits(index, event) else { continue }
-            return offers.offer(at: from)?.isRunning == true ? .wait(.path(from)) : .event(event)
         }
         return nil
     }
@@ -202,7 +212,7 @@ extension ViewReconciler {
             (offered.changed, offered.mount) = (now.changed, now.mount)
         }
         offered.identity = now.identity
-        var event = event(.moved, path, offered)
+        var event = event(.moved, path, offered, changed: now.changed)
         event.from = from
         event.before = handled
         event.isReplaced = isReplacing
@@ -223,12 +233,12 @@ extension ViewReconciler {
         guard view.mask.contains(.moved), was.identity.birth != 0, !row(path).isSuppressed else { return nil }
         let chain = chain.union([path])
         func isTarget(_ other: PathBytes) -> Bool {
-            guard !chain.contains(other), root(of: other) != nil, !isEndless(other), let now = present(other),
-                now.identity == was.identity
-            else { return false }
+            guard !chain.contains(other), root(of: other) != nil, !isEndless(other) else { return false }
             let held = row(other).handled
+            guard held?.identity != was.identity, let now = present(other), now.identity == was.identity else {
+                return false
+            }
             if let held {
-                guard held.identity != now.identity else { return false }
                 // Its row passes to another path first.
                 let isLeaving = offers.offer(at: other)?.event.from == other
                 guard isGone || isLeaving || movedTo(held, from: other, after: chain) != nil else { return false }
@@ -236,13 +246,13 @@ extension ViewReconciler {
             let event = moveEvent(path, was, to: other, now, isReplacing: held != nil)
             return shared.callbacks.admits(index, attributed(event))
         }
-        func target(where condition: (PathBytes) -> Bool) -> PathBytes? {
-            dueFiles.first(of: was.identity, where: condition)
-                ?? shared.dirty.first(of: was.identity, where: condition)
-        }
+        let file = was.identity
         // Of several names of a file, each waits for the same name in another directory, if there is one.
-        let namesake = was.hasSeveralNames ? target { $0.lastComponent == path.lastComponent && isTarget($0) } : nil
-        return namesake ?? target(where: isTarget)
+        let namesake =
+            was.hasSeveralNames
+            ? dueFiles.namesake(of: path, at: file, where: isTarget)
+                ?? shared.dirty.namesake(of: path, at: file, where: isTarget) : nil
+        return namesake ?? dueFiles.any(of: file, where: isTarget) ?? shared.dirty.any(of: file, where: isTarget)
     }
 
     // MARK: Text

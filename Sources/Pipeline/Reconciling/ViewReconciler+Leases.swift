@@ -71,12 +71,18 @@ extension ViewReconciler {
         guard event.kind == .created, view.mask.contains(.deleted),
             due[event.path]?.signs.isDisjoint(with: [.moved, .listed, .polled]) == false
         else { return nil }
-        return shared.ledger.paths(of: view.id, handling: event.snapshot.identity).first { other in
+        func isEarlier(_ other: PathBytes) -> Bool {
             guard other != event.path, isAboutToBeReported(other), due[other]?.wait != .path(event.path),
                 case .absent = stat(other)
             else { return false }
             return true
         }
+        let file = event.snapshot
+        guard file.hasSeveralNames else {
+            return shared.ledger.paths(of: view.id, handling: file.identity).first(where: isEarlier)
+        }
+        let others = fileNames(of: file.identity, changed: file.changed).others
+        return others.namesakes(of: event.path).first(where: isEarlier) ?? others.paths.last(where: isEarlier)
     }
 
     /// Whether a path settles, or is due and waits for no condition of the owner, or its action runs.
@@ -226,8 +232,9 @@ extension ViewReconciler {
             changed: event.kind == .deleted ? nil : now?.changed, trustBefore: before)
         if event.from != nil { offer.left = now }
         removeDue(event)
-        // What was written under the former name is reported after the move.
-        if event.from != nil, let now, event.before?.isSameState(as: now) == true, event.snapshot.changed != now.changed
+        // What was written under the former name, so that the event has its change time, is reported after the move.
+        if event.from != nil, let now, let before = event.before, before.isSameState(as: now),
+            event.snapshot.changed == before.changed, before.changed != now.changed
         {
             markDirty(event.path, .written, event.origin)
         }
@@ -331,7 +338,7 @@ extension ViewReconciler {
         var event = FileEvent(
             kind: kind, path: path, root: root ?? self.root(of: path) ?? path.parent, snapshot: snapshot,
             origin: origin, time: shared.host.clock.time())
-        addOthers(&event)
+        addOthers(&event, changed: snapshot.changed)
         event.writer = shared.callbacks.writer(index, event)
         shared.add(.stored(view: index, event, isUncertain: false))
     }

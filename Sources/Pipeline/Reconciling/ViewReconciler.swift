@@ -66,9 +66,10 @@ package struct ViewReconciler {
     }
 
     mutating func set(_ path: PathBytes, _ row: LedgerRow) {
-        if view.tail != nil { carryOver(self.row(path).handled, row.handled) }
+        let old = view.tail != nil || !names.isEmpty ? self.row(path).handled : nil
+        if view.tail != nil { carryOver(old, row.handled) }
         shared.ledger.set(row.isEmpty ? LedgerRow() : row, of: view.id, at: path)
-        names.setRow(path, row.handled?.identity)
+        if !names.isEmpty { names.setRow(path, old?.identity, row.handled?.identity) }
     }
 
     /// Whether the ledger contains the file in its current state, and all of its text was read.
@@ -344,8 +345,13 @@ package struct ViewReconciler {
         func isKnown(_ other: PathBytes) -> Bool {
             other != path && root(of: other) != nil && present(other)?.identity == file
         }
-        return shared.dirty.first(of: file, where: isKnown) ?? dueFiles.first(of: file, where: isKnown) != nil
-            || shared.ledger.paths(of: view.id, handling: file).contains(where: isKnown)
+        if (shared.dirty.any(of: file, where: isKnown) ?? dueFiles.any(of: file, where: isKnown)) != nil {
+            return true
+        }
+        if let names = names[file] {
+            return names.present.contains { $0 != path } || names.others.paths.contains(where: isKnown)
+        }
+        return shared.ledger.paths(of: view.id, handling: file).contains(where: isKnown)
     }
 
     /// Marks handled paths as dirty that the kernel resolves to a new file whose name differs in case: they do not
@@ -396,7 +402,7 @@ package struct ViewReconciler {
     ) {
         for identity in Set(identities) where !hasCompared(identity) {
             let file = fileNames(of: identity)
-            for other in file.present.union(file.others).sorted()
+            for other in file.present.union(file.others.paths).sorted()
             where other != path && due[other] == nil && !isDirty(other) {
                 let handled = row(other).handled
                 let isAsHandled = present(other).map { handled?.isUnchanged($0) ?? false }
@@ -419,9 +425,8 @@ package struct ViewReconciler {
         let paths = shared.ledger.paths(of: view.id, handling: identity)
         let snapshots = paths.map { path in present(path).flatMap { $0.identity == identity ? $0 : nil } }
         var file = FileNames.File(changed: snapshots.lazy.compactMap(\.?.changed).first ?? changed)
-        for (path, snapshot) in zip(paths, snapshots) {
-            if snapshot == nil { file.others.insert(path) } else { file.present.insert(path) }
-        }
+        file.present = Set(zip(paths, snapshots).lazy.filter { $1 != nil }.map(\.0))
+        file.others = PathsByName(zip(paths, snapshots).filter { $1 == nil }.map(\.0))
         names[identity] = file
         return file
     }

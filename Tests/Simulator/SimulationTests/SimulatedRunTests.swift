@@ -38,6 +38,30 @@ import Testing
         #expect(inspections(ofNames: 80) < 6 * inspections(ofNames: 20))
     }
 
+    @Test(arguments: ["rename l# x/l#", "rename l# n#", "rename l# x/n#", "delete l#"])
+    func `the work for changes of n names of a file is proportional to n`(change: String) {
+        func inspections(ofNames count: Int) -> Int {
+            let run = SimulatedRun([SimulatedRule()])
+            defer { run.end() }
+            func take(_ script: String) { for step in Step.script(script) { run.take(step) } }
+            func each(_ script: String) {
+                for number in 1..<count { take(script.replacing("#", with: "\(number)")) }
+            }
+            take("create a")
+            each("link a l#")
+            take("rest, write a, rest")
+            let (events, inspections) = (run.history.count, run.world.inspections)
+            each(change)
+            take("rest")
+            // The content is the same.
+            #expect(run.history[events...].count { !$0.starts(with: "attributes") } == count - 1)
+            #expect(!run.history[events...].contains { $0.starts(with: "modified") })
+            take("write a, rest")
+            return run.world.inspections - inspections
+        }
+        #expect(inspections(ofNames: 80) < 6 * inspections(ofNames: 20))
+    }
+
     /// The first steps, and the change that happens while the program inspects files in the steps after them.
     private static let races = [
         ("new a, rename a b, rename b a", "write a"),
