@@ -157,8 +157,8 @@ let package = Package(
         layer(
             "PluginConformance", in: "Actions/PluginConformance",
             [
-                "ActionAPI", "CAlightLinux", "FileEvents", "JSON", "PluginProtocol", "Plugins", "Programs", "Rules",
-                "System", "Watching",
+                "ActionAPI", "FileEvents", "JSON", "PersistentPlugins", "PluginProtocol", "Plugins", "Programs", "Rules",
+                "System", logging,
             ]),
 
         // Interfaces: the control API with the dashboard, whose files are in the program, and the program.

@@ -182,7 +182,7 @@ package final class ServedPlugins: Sendable {
     package func retireOutdated() { for plugin in state.withLock({ $0.plugins.values }) { plugin.check() } }
 
     /// The number of processes.
-    var count: Int { state.withLock { $0.plugins.values.reduce(0) { $0 + $1.count } } }
+    package var count: Int { state.withLock { $0.plugins.values.reduce(0) { $0 + $1.count } } }
 
     /// Stops all processes, and waits until they have exited; nothing is served any more.
     ///

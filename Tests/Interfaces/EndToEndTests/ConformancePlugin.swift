@@ -69,97 +69,53 @@ enum ConformancePlugin {
     }
 
     private static let load = "    content = open"
-    private static let out = "    return {\"outcome\": \"succeeded\""
+    private static let answer = "    print(json.dumps(answer))"
 
     static let violations = [
         Violation(
             "description", "\"protocol\": [1]", "\"protocol\": [2]", reports: "it uses version 2 of the protocol"),
         Violation(
-            "describe-effects", "    return {\"name\"",
-            "    open(os.path.expanduser('~/seen'), 'w')\n    return {\"name\"",
-            reports: "home/seen' was made"),
-        Violation(
-            "describe-effects", "\"concurrent\": 2,\n", "\"version\": str(time.time_ns()),\n",
-            reports: "it printed two different descriptions"),
-        Violation(
-            "parameters", "\"properties\": {}",
-            "\"properties\": {\"to\": {\"type\": \"string\"}}, \"required\": [\"to\"]",
-            reports: "parameter 'to' is missing"),
-        Violation(
             "plain-name", load, "    return {\"outcome\": \"failed\", \"message\": \"never\"}\n" + load,
             reports: "failed, \"never\""),
+        Violation("plain-name", load, "    os.kill(os.getpid(), signal.SIGSEGV)\n" + load, reports: "signal 11"),
+        Violation("plain-name", load, "    time.sleep(600)\n" + load, reports: "2s", ["--timeout", "2s"]),
+        Violation("plain-name", answer, "    print('done')", reports: "is not JSON"),
         Violation(
-            "plain-name", load, "    os.kill(os.getpid(), signal.SIGSEGV)\n" + load, reports: "killed by signal 11"),
+            "plain-name", answer, "    print(json.dumps(answer), json.dumps(answer))", reports: "is not JSON"),
         Violation(
-            "plain-name", load, "    time.sleep(600)\n" + load, reports: "no answer within 2 s", ["--timeout", "2s"]),
+            "plain-name", "print(json.dumps(answer))\n    sys.exit(0)", "print(json.dumps(answer))\n    sys.exit(3)",
+            reports: "status 3"),
         Violation(
-            "hostile-name", load, "    if b'\\n' in path: return {\"outcome\": \"failed\"}\n" + load,
-            reports: "failed, and for a plain name succeeded"),
+            "hostile-name", load, "    if b'\\n' in path: return {\"outcome\": \"failed\"}\n" + load, reports: "failed"),
         Violation(
             "raw-name", "base64.b64decode(event[\"path_base64\"]) if \"path_base64\" in event else ", "",
-            reports: "skipped, \"gone\", and for a plain name succeeded"),
+            reports: "skipped, \"gone\""),
         Violation(
             "empty-file", "    with open(path + b\".tmp\"", "    content[0]\n    with open(path + b\".tmp\"",
-            reports: "status 1"),
+            reports: "IndexError"),
         Violation("vanished-file", "if not os.path.exists(path):", "if False:", reports: "FileNotFoundError"),
+        Violation("garbage", "sys.exit(65)", "sys.exit(0)", reports: "succeeded"),
         Violation(
-            "same-id-twice", "file.write(content)",
-            "file.write((open(path + b'.out', 'rb').read() if os.path.exists(path + b'.out') else b'') + content)",
-            reports: "was changed"),
-        Violation("one-object", "    print(json.dumps(answer))", "    print('done')", reports: "is not JSON"),
+            "unknown-members", load,
+            "    if type(request.get('future')) is dict: return {\"outcome\": \"failed\"}\n" + load,
+            reports: "failed"),
         Violation(
-            "one-object", "    print(json.dumps(answer))", "    print(json.dumps(answer), json.dumps(answer))",
-            reports: "is not JSON"),
-        Violation(
-            "exit-status", "print(json.dumps(answer))\n    sys.exit(0)", "print(json.dumps(answer))\n    sys.exit(3)",
-            reports: "exits with 3"),
-        Violation("garbage", "sys.exit(65)", "sys.exit(0 if text else 65)", reports: "it reports success"),
-        Violation("empty-request", "sys.exit(65)", "sys.exit(65 if text else 0)", reports: "it reports success"),
-        Violation(
-            "unknown-members", load, "    if 'future' in request: return {\"outcome\": \"failed\"}\n" + load,
-            reports: "it answers failed"),
-        Violation("writes", out, "    open(os.path.expanduser('~/log'), 'w')\n" + out, reports: "home/log' was made"),
-        Violation(
-            "writes", out, "    open(os.path.expanduser('~/l'), 'w')\n    os.unlink(os.path.expanduser('~/l'))\n" + out,
-            reports: "home/l' existed for a while"),
-        Violation(
-            "writes", out, "    open(path, 'wb').write(b'x'); open(path, 'wb').write(content)\n" + out,
-            reports: "was written to"),
+            "large-request", "sys.stdin.read()", "os.read(0, 1 << 16).decode(errors='replace')", reports: "status 65"),
         Violation(
             "sigterm", "def describe():", "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ndef describe():",
-            reports: "it kept running for 3 s"),
+            reports: "it kept running for 3s"),
+        Violation("serve", "\"ready\", \"protocol\": 1", "\"ready\", \"protocol\": 7", reports: "version 7"),
         Violation(
-            "serve-hello", "\"ready\", \"protocol\": 1", "\"ready\", \"protocol\": 7",
-            reports: "doesn't contain \"protocol\":1"),
-        Violation(
-            "serve-hello", "\"protocol\": 1, \"concurrent\": 2", "\"protocol\": 1, \"concurrent\": 1e30",
-            reports: "is not a whole number from 1 to 256"),
-        Violation(
-            "serve-hello", "        if message[\"type\"] == \"hello\":\n",
+            "serve", "        if message[\"type\"] == \"hello\":\n",
             "        while True: print('{\"type\":\"other\"}')\n        if message[\"type\"] == \"hello\":\n",
-            reports: "'ready' within 10 s"),
+            reports: "too many unknown messages"),
         Violation(
-            "serve-hello", "    for line in sys.stdin:", "    sys.exit('no')\n    for line in sys.stdin:",
-            reports: "closed its output: no"),
+            "serve", "    for line in sys.stdin:", "    sys.exit('no')\n    for line in sys.stdin:",
+            reports: "exited with status 1 before it was ready: no"),
+        Violation("serve", "== \"ping\"", "== \"pings\"", reports: "did not answer a ping"),
         Violation(
-            "serve-requests", ", \"attempt\": message[\"attempt\"]", "", reports: "doesn't contain \"attempt\":1"),
+            "serve", "**handle(message)}", "\"outcome\": \"failed\", \"message\": \"not here\"}", reports: "not here"),
         Violation(
-            "serve-requests", "print(json.dumps(answer), flush=True)",
-            "print(json.dumps(answer), *(['\\n' + json.dumps(answer)] if 'id' in answer else []), flush=True)",
-            reports: "a second result for the id"),
-        Violation(
-            "serve-hello", "        print(json.dumps(answer), flush=True)",
-            "        print('done')\n        print(json.dumps(answer), flush=True)", reports: "not a message: \"done\""),
-        Violation(
-            "serve-unknown", "        else:\n            continue",
-            "        elif message[\"type\"] != \"cancel\":\n            sys.exit('unknown type')\n        else:\n            continue",
-            reports: "unknown type"),
-        Violation(
-            "serve-cancel", "        else:\n            continue",
-            "        elif message[\"type\"] == \"cancel\":\n            sys.exit('cancelled')\n        else:\n            continue",
-            reports: "cancelled"),
-        Violation("serve-end", "    sys.exit(0)\nif sys", "    sys.exit(4)\nif sys", reports: "status 4"),
-        Violation(
-            "serve-end", "    sys.exit(0)\nif sys", "    time.sleep(600)\nif sys", reports: "still running after 3 s"),
+            "serve", "    sys.exit(0)\nif sys", "    time.sleep(600)\nif sys", reports: "still running 3s after"),
     ]
 }

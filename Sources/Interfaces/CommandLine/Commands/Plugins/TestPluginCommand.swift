@@ -80,13 +80,13 @@ struct TestPluginCommand: ParsableCommand {
             program.scratchDirectories.removeInstanceDirectory()
         }
         var checks = 0
-        let test = PluginConformance(
+        var test = try PluginConformance(
             of: plugin, options: options, launcher: program.launcher, hostEnvironment: program.environment, in: base
         ) { check in
             checks += 1
             emit(check)
         }
-        let failures = try test.run()
+        let failures = test.run()
         if !json {
             let name = Display.text(plugin.description.name)
             Output.standard.write(
