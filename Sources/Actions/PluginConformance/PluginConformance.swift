@@ -164,8 +164,9 @@ package struct PluginConformance {
         let stage = cases.stage("serve")
         var limits = ServeLimits()
         (limits.ping, limits.pong, limits.grace) = (.milliseconds(100), .seconds(2), cases.options.grace)
+        let directories = RuntimeDirectories(service: stage.scratch, session: nil, temporary: nil, user: geteuid())
         let plugins = ServedPlugins(
-            launcher: launcher, scratchDirectories: ScratchDirectories(base: stage.scratch), limits: limits)
+            launcher: launcher, scratchDirectories: ScratchDirectories(in: directories), limits: limits)
         defer { plugins.close(isAtOnce: true) }
         let plugin = plugins.plugin(at: cases.plugin.location, files: [cases.plugin.executable], parallel: 1)
         let command = cases.command("serve", in: stage, input: [])

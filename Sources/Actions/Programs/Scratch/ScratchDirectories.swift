@@ -80,8 +80,8 @@ package struct ScratchDirectories: Sendable {
 
     /// Removes the directories of processes that were killed.
     ///
-    /// Those that contain files of jobs of another journal are left to the next process that opens it. The directory that would be used first is created if it does not exist, so that no other user can take its name
-    /// later.
+    /// Those that contain files of jobs of another journal are left to the next process that opens it. The directory
+    /// that would be used first is created if it does not exist, so that no other user can take its name later.
     ///
     /// - Parameter rescue: Called for each directory of a job of this journal that contains regular files, with the id of
     ///   the job; returns whether it may be removed.
