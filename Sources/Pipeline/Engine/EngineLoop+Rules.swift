@@ -98,7 +98,7 @@ extension EngineLoop {
     mutating func prepare(_ ruleset: Ruleset, ignored: [PathBytes]) {
         guard run.phase == .running, !engine.options.isOnce else { return }
         do {
-            try ruleset.prepareRoots(isDry: engine.options.isDry, in: engine.host.fileSystem)
+            try ruleset.prepareRoots(engine.options, in: engine.host.fileSystem, report: engine.report)
         } catch {
             engine.report(.notReloaded(error))
             return

@@ -34,7 +34,7 @@ package struct EngineLoop: ~Copyable {
         _ engine: Engine, watching watch: (WatchScope, HintQueue) throws(WatchError) -> any HintProducer
     ) throws(StartError) {
         let (ruleset, options, host) = (engine.ruleset, engine.options, engine.host)
-        if options.isWatching { try ruleset.prepareRoots(isDry: options.isDry, in: host.fileSystem) }
+        if options.isWatching { try ruleset.prepareRoots(options, in: host.fileSystem, report: engine.report) }
         let queue = HintQueue { [mailbox = engine.mailbox] in mailbox.wake() }
         let conditions = Conditions(ruleset, log: engine.log, hasWork: options.hasWork)
         if ruleset.needsWriters, !options.isOnce { conditions.listen(engine.report) }

@@ -14,6 +14,8 @@ package enum EngineReport: Sendable {
     case reloaded(directories: Int, rules: Int)
     /// Other rules can't run; the previous ones are still running.
     case notReloaded(StartError)
+    /// A root could not be created; its rule waits for it.
+    case notCreated(StartError)
     /// Events have become the given jobs.
     case accepted([Job])
     /// The set of paused rules has changed.

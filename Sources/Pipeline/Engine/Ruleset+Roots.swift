@@ -30,8 +30,12 @@ extension Ruleset {
     /// Prepares the roots for which rules do not wait, before anything is watched.
     ///
     /// An existing path that cannot be watched is left to the watcher, which reports it, except for `missing: fail`. In a
-    /// dry run, the roots that would be created are waited for.
-    func prepareRoots(isDry: Bool, in fileSystem: any FileSystem) throws(StartError) {
+    /// dry run, the roots that would be created are waited for; so are those that cannot be created, unless the run is
+    /// not going to wait.
+    func prepareRoots(
+        _ options: Engine.Options, in fileSystem: any FileSystem, report: (EngineReport) -> Void
+    ) throws(StartError) {
+        let isDry = options.isDry
         for rule in rules where rule.missing == .fail || rule.missing == .create && !isDry {
             for root in rule.roots {
                 guard let error = Self.error(opening: root, in: fileSystem) else { continue }
@@ -43,7 +47,10 @@ extension Ruleset {
                 }
                 if rule.missing == .fail { throw .rootMissing(root, rule: rule.name, rule.location) }
                 let failure = fileSystem.makeDirectory(root)
-                if failure != 0 { throw .rootRefused(root, rule: rule.name, rule.location, errno: failure) }
+                guard failure != 0 else { continue }
+                let refusal = StartError.rootRefused(root, rule: rule.name, rule.location, errno: failure)
+                guard !options.isOnce else { throw refusal }
+                report(.notCreated(refusal))
             }
         }
     }

@@ -26,6 +26,7 @@ struct Reporter: Sendable {
         case .notReloaded(let error):
             emit(error)
             emit(.error, "the new rules are rejected; the rules loaded before stay in effect")
+        case .notCreated(let error): emit(error)
         case .accepted: break
         case .paused(let pauses): emit(.notice, Self.words(pauses))
         case .attempt(let attempt): self.attempt(attempt)
