@@ -203,6 +203,11 @@ struct OutcomeTests {
             jobs: "succeeded", row: ""
         ) { $0.actions = ["move", "two"] },
         OutcomeCase(
+            "the first one removes the file", when: "delete a + succeed, kill",
+            calls: "move created 1, two created 1, two created 2 interrupted", reports: "succeeded 2",
+            jobs: "succeeded", row: ""
+        ) { $0.actions = ["move", "two"] },
+        OutcomeCase(
             "the first one removes the file, which is there again", when: "delete a + succeed, retry & create a",
             calls:
                 "move created 1, two created 1, two created 2, move created 1 interrupted, two created 1 interrupted",
