@@ -207,6 +207,9 @@ struct LedgerOutcomeTests {
             "deleted", when: "create a, lease, delete a, succeed", gives: "created a", rows: "a uncertain old",
             next: "deleted a interrupted"),
         LedgerCase(
+            "another name comes and goes", when: "create a, lease, link a b, delete b, succeed", gives: "created a",
+            rows: "a certain"),
+        LedgerCase(
             "hints lost", when: "create a, lease, !chmod x/, succeed", gives: "created a", rows: "a certain"),
         LedgerCase(
             "renamed and back, the hints lost", when: "create a, lease, !rename a b, !rename b a, succeed",
@@ -264,6 +267,9 @@ struct LedgerOutcomeTests {
             next: "modified a interrupted"),
         LedgerCase(when: "create a, lease, refuse", gives: "created a", rows: "a withheld"),
         LedgerCase(given: "a certain", when: "write a, lease, refuse", gives: "modified a", rows: "a certain"),
+        LedgerCase(
+            given: "a certain", when: "write a, lease, write a, refuse", gives: "modified a", rows: "a certain old",
+            next: "modified a interrupted"),
         LedgerCase(given: "a lost", when: "create a, lease, refuse", gives: "created a interrupted", rows: "a certain"),
         LedgerCase(
             given: "a certain", when: "write a, lease, delete a, gone", gives: "modified a, superseded a",
@@ -305,6 +311,9 @@ struct RetryTests {
         LedgerCase(
             "named between two attempts, without",
             when: "create a, lease, retry, rename a b, rename b a, wait, lease, succeed",
+            gives: "created a, created a again", rows: "a certain"),
+        LedgerCase(
+            "named in an earlier attempt", when: "create a, lease, rename a b, rename b a, retry, wait, lease, succeed",
             gives: "created a, created a again", rows: "a certain"),
         LedgerCase(
             "stopped for a change", when: "create a, lease, write a, overtake", gives: "created a", rows: "",

@@ -147,6 +147,11 @@ struct OutcomeTests {
             "written by its action", when: "write a + retry", calls: "act created 1, act created 2 interrupted",
             reports: "pending 1 after 10s, succeeded 2", jobs: "succeeded", row: "certain"),
         OutcomeCase(
+            "it may have removed its file", when: "delete a + time-out",
+            calls: "move created 1, move created 2 interrupted",
+            reports: "pending 1 after 10s timed-out, succeeded 2", jobs: "succeeded", row: ""
+        ) { $0.actions = ["move"] },
+        OutcomeCase(
             "written later", when: "retry & write a", calls: "act created 1, act created 1 interrupted",
             reports: "pending 1 after 10s, skipped 0 superseded, succeeded 1", jobs: "skipped, succeeded",
             row: "certain"),
@@ -188,8 +193,18 @@ struct OutcomeTests {
             row: "certain"
         ) { $0.actions = ["one", "two"] },
         OutcomeCase(
+            "the second one changes the file", when: "succeed, write a + retry",
+            calls: "one created 1, two created 1, one created 2 interrupted, two created 2 interrupted",
+            reports: "pending 1 after 10s, succeeded 2", jobs: "succeeded", row: "certain"
+        ) { $0.actions = ["one", "two"] },
+        OutcomeCase(
             "the first one removes the file", when: "delete a + succeed, retry",
             calls: "move created 1, two created 1, two created 2", reports: "pending 1 after 10s, succeeded 2",
+            jobs: "succeeded", row: ""
+        ) { $0.actions = ["move", "two"] },
+        OutcomeCase(
+            "the first one removes the file", when: "delete a + succeed, kill",
+            calls: "move created 1, two created 1, two created 2 interrupted", reports: "succeeded 2",
             jobs: "succeeded", row: ""
         ) { $0.actions = ["move", "two"] },
         OutcomeCase(
