@@ -1,4 +1,4 @@
-/// The back-off before a program that has died is started again.
+/// The pause before a program that has died is started again.
 struct CrashBackOff: Sendable {
     /// The number of deaths in a minute from which requests are refused.
     static let mostDeaths = 5
@@ -8,35 +8,19 @@ struct CrashBackOff: Sendable {
 
     private var deaths = 0
     private var recent: [ContinuousClock.Instant] = []
-    private var last: ContinuousClock.Instant?
-    /// The time at which the next process may start; nil once it has started.
+    /// The time before which no process starts; nil if none has died.
     private(set) var startAt: ContinuousClock.Instant?
     /// The reason why requests are refused until then; nil while they may wait.
     private(set) var trouble: String?
-    /// Whether no process has become ready since one died.
-    var isDoubtful = false
 
     mutating func addDeath(_ reason: String, at now: ContinuousClock.Instant) {
         deaths += 1
         recent = recent.filter { $0 > now - .seconds(60) } + [now]
-        last = now
         startAt = now + Self.pause(after: deaths)
-        isDoubtful = true
         if recent.count >= Self.mostDeaths {
             trouble = "has crashed \(recent.count) times in a minute; the last time it \(reason)"
         }
     }
 
-    mutating func recordStart() { startAt = nil }
-
-    mutating func recordAnswer() {
-        deaths = 0
-        recent = []
-        trouble = nil
-    }
-
     func isPausing(at now: ContinuousClock.Instant) -> Bool { startAt.map { now < $0 } ?? false }
-
-    /// Returns whether no process has died for much longer than the longest pause.
-    func isOver(at now: ContinuousClock.Instant) -> Bool { last.map { $0 <= now - .seconds(120) } ?? true }
 }

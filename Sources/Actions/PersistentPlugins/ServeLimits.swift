@@ -18,8 +18,6 @@ package struct ServeLimits: Sendable, Hashable {
     package var unreadable = 10
     /// The maximum number of unknown lines between two answers.
     package var unknown = 1_000
-    /// How long a process that has work stays when another environment needs its slot.
-    package var slice = Duration.seconds(1)
     /// The maximum number of requests at once.
     package var window = 256
 

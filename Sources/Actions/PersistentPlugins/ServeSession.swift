@@ -73,7 +73,7 @@ package struct ServeSession: Sendable {
     /// Whether it gets no further requests.
     private(set) var isRetired = false
     private(set) var failure: Failure?
-    private var readyAt: ContinuousClock.Instant?
+    private(set) var hasBeenReady = false
     private var counts = Counts()
     private var pings = 0
     /// The time limit of the current phase: for the answer to `hello`, or for the exit.
@@ -91,7 +91,6 @@ package struct ServeSession: Sendable {
         pingAt = now
     }
 
-    var hasBeenReady: Bool { readyAt != nil }
     /// Whether it was asked to exit, or killed, and did not exit by itself.
     private var isTerminated: Bool { phase == .ending }
     var isStarting: Bool { phase == .starting && !isRetired }
@@ -148,7 +147,7 @@ package struct ServeSession: Sendable {
             if let concurrent { window = concurrent }
             window = min(max(window, 1), limits.window)
             phase = .serving
-            readyAt = now
+            hasBeenReady = true
             becomeIdle(at: now)
             return nil
         case .progress(let id, let fraction, let message):
@@ -269,13 +268,6 @@ package struct ServeSession: Sendable {
         isRetired = true
         guard open.isEmpty else { return }
         if phase == .starting || phase == .serving { closeInput(at: now) }
-    }
-
-    /// The time from which it may be retired for a process of another environment; nil if it is not ready, or already
-    /// retired.
-    var yieldsAt: ContinuousClock.Instant? {
-        guard phase == .serving, !isRetired, let readyAt else { return nil }
-        return open.isEmpty && counts.requests > 0 ? readyAt : readyAt + limits.slice
     }
 
     /// Cancels all requests, and stops the process.

@@ -219,7 +219,7 @@ struct ServingProcessTests {
             ready(1)
             for request in requests(): result(request, message=os.environ['SIZE'])
             os.unlink(mine)
-            """, limits: { $0.slice = .milliseconds(50) }, change: { $0.parallel = parallel })
+            """, change: { $0.parallel = parallel })
         let outcomes = Locked<[String]>([])
         onThreads(9) { index in
             for round in 0..<8 {
