@@ -1,7 +1,7 @@
 import FileEvents
 import Testing
 
-/// What happens to the rows of a ledger: given these rows, when this happens, then these events and rows.
+/// A case of the ledger: given these rows, when this happens, then these events and rows.
 ///
 /// ``LedgerScene`` defines the words.
 struct LedgerCase: Sendable, CustomTestStringConvertible {
@@ -9,11 +9,11 @@ struct LedgerCase: Sendable, CustomTestStringConvertible {
     var name: String
     var given: String
     var when: String
-    /// What was received meanwhile.
+    /// The events received meanwhile.
     var gives: String
     /// The rows then.
     var rows: String
-    /// What is received afterwards, when everything has settled.
+    /// The events received afterwards, when everything has settled.
     var next: String
     var rule = LedgerScene.Rule()
 
@@ -183,7 +183,7 @@ struct MoveTests {
     @Test(arguments: outcomes) func `the row of a moved file moves with it`(_ ledger: LedgerCase) { ledger.check() }
 }
 
-/// What the end of an attempt does to the rows of its paths.
+/// The effect of the end of an attempt on the rows of its paths.
 struct LedgerOutcomeTests {
     private static let created = [
         LedgerCase("nothing", when: "create a, lease, succeed", gives: "created a", rows: "a certain"),
@@ -279,7 +279,7 @@ struct LedgerOutcomeTests {
     @Test(arguments: others) func `other ends set the row as they say`(_ ledger: LedgerCase) { ledger.check() }
 }
 
-/// What the next attempt at a job is, and what else can happen to its rows.
+/// The next attempt at a job, and other changes of its rows.
 struct RetryTests {
     private static let retries = [
         LedgerCase("as offered", when: "create a, lease, retry", gives: "created a", rows: "", next: "created a again"),

@@ -17,7 +17,7 @@ import Watching
 /// | | |
 /// | --- | --- |
 /// | `succeed`, `skip`, `refuse`, `gone`, `fail`, `retry`, `not-ready` | the outcome |
-/// | `status`, `time-out`, `crash` | a program exits with an unknown status, is stopped at its timeout, dies by a signal |
+/// | `status`, `timeout`, `crash` | a program exits with an unknown status, is stopped at its timeout, dies by a signal |
 /// | `stop` | the action is interrupted |
 /// | `kill` | Alight is killed while the action runs, and starts again |
 /// | `write a + retry` | the action changes a file before |
@@ -153,7 +153,7 @@ final class OutcomeScene {
         case "retry-soon": return Outcome(.retry, retryAfter: .seconds(3))
         case "not-ready": return Outcome(.notReady)
         case "status": return .uncertain(.retry, "", code: "status-1")
-        case "time-out": return .timedOut("")
+        case "timeout": return .timedOut("")
         case "crash":
             var outcome = Outcome.uncertain(.retry, "", code: "signal")
             outcome.process = ProcessDetails(signal: 11, request: "")

@@ -3,7 +3,7 @@ import Rules
 import System
 import Testing
 
-/// What the ends of the actions of a new file do to its job, the journal and the ledger.
+/// The effects of the ends of actions on the job of a new file, on the journal and on the ledger.
 ///
 /// ``OutcomeScene`` defines the words.
 struct OutcomeCase: Sendable, CustomTestStringConvertible {
@@ -81,7 +81,7 @@ struct OutcomeTests {
             reports: "pending 1 after 0s interrupted, pending 1 after 0s interrupted, pending 1 after 0s interrupted, "
                 + "succeeded 1", jobs: "succeeded", row: "certain"),
         OutcomeCase(
-            when: "time-out", calls: "act created 1, act created 2 interrupted",
+            when: "timeout", calls: "act created 1, act created 2 interrupted",
             reports: "pending 1 after 10s timed-out, succeeded 2", jobs: "succeeded", row: "certain"),
         OutcomeCase(
             when: "crash", calls: "act created 1, act created 2 interrupted",
@@ -147,7 +147,7 @@ struct OutcomeTests {
             "written by its action", when: "write a + retry", calls: "act created 1, act created 2 interrupted",
             reports: "pending 1 after 10s, succeeded 2", jobs: "succeeded", row: "certain"),
         OutcomeCase(
-            "it may have removed its file", when: "delete a + time-out",
+            "it may have removed its file", when: "delete a + timeout",
             calls: "move created 1, move created 2 interrupted",
             reports: "pending 1 after 10s timed-out, succeeded 2", jobs: "succeeded", row: ""
         ) { $0.actions = ["move"] },
