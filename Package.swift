@@ -157,7 +157,8 @@ let package = Package(
         layer(
             "PluginConformance", in: "Actions/PluginConformance",
             [
-                "ActionAPI", "FileEvents", "JSON", "PersistentPlugins", "PluginProtocol", "Plugins", "Programs", "Rules",
+                "ActionAPI", "FileEvents", "JSON", "PersistentPlugins", "PluginProtocol", "Plugins", "Programs",
+                "Rules",
                 "System", logging,
             ]),
 

@@ -273,7 +273,7 @@ TABLE = {
         {"images/a.iso": b"a", "images/b.iso": b"b"},
         {"images/SHA256SUMS": f"{sha256(b'a')}  a.iso\n{sha256(b'b')}  b.iso\n".encode()}),
     ("docs/handlers.md", "check-then-file"): Recipe(
-        {"in/a.iso": b"a", "in/a.iso.sha256": sha256(b"a").encode(), "in/b.iso": b"b", "in/b.iso.sha256": sha256(b"x").encode()},
+        {"in/a.iso": b"a", "in/b.iso": b"b", "in/SHA256SUMS": f"{sha256(b'a')}  a.iso\n{sha256(b'x')}  b.iso\n".encode()},
         {"good/a.iso": b"a"}, removed=["in/a.iso"], status=5, output=["b.iso: failed"]),
     ("docs/handlers.md", "tag-invoices"): Recipe(
         {"letters/invoice 7.pdf": b"7", "letters/note.pdf": b"n"}, check=tagged),
@@ -343,7 +343,7 @@ def all_of(check):
 # The results of the rules of `alight new inbox --use NAME`.
 NEW = {
     "archive": Recipe(INBOX, {"inbox/done/a.txt.tar.gz": contains("a.txt"), "inbox/done/b c.png.tar.gz": contains("b c.png")}),
-    "checksum": Recipe(INBOX, SUMS),
+    "checksum": Recipe(INBOX, {"inbox/SHA256SUMS": text(f"^{sha256(b'the lighthouse')}  a.txt$")}),
     "copy": Recipe(INBOX, FILED),
     "delete": Recipe(INBOX, removed=REMOVED),
     "digest": Recipe(INBOX, SUMS),

@@ -11,8 +11,6 @@ enum Checksum: String, CaseIterable {
     /// XXH3 with 128 bits: very fast, but no protection against tampering.
     case xxh128
 
-    /// The suffix that a sidecar adds to the name of its file.
-    var suffix: String { ".\(rawValue)" }
     /// The name of the file with the checksums of a directory.
     var listName: String { "\(rawValue.uppercased())SUMS" }
     /// The number of hexadecimal digits.
@@ -25,14 +23,9 @@ enum Checksum: String, CaseIterable {
         }
     }
 
-    /// Whether the name is that of a file with checksums of any kind.
+    /// Whether the name is that of a list of any kind.
     static func isList(_ path: PathBytes) -> Bool {
-        let name = path.lastComponent
-        return allCases.contains { sum in
-            let suffix = sum.suffix.utf8
-            return name.elementsEqual(sum.listName.utf8)
-                || name.count > suffix.count && name.suffix(suffix.count).elementsEqual(suffix)
-        }
+        allCases.contains { path.lastComponent.elementsEqual($0.listName.utf8) }
     }
 
     private var algorithm: Digest.Algorithm {

@@ -1,11 +1,12 @@
 import Glibc
 import System
 
-/// A file with the checksums of other files: a sidecar, or the list of a directory.
+/// The list of a directory: a file with the checksums of other files.
 struct ChecksumFile {
     let directory: DirectoryHandle
-    let name: PathBytes
     let kind: Checksum
+
+    init(listIn directory: DirectoryHandle, _ kind: Checksum) { (self.directory, self.kind) = (directory, kind) }
 
     /// A file name with its checksum; nil removes the name.
     typealias Sum = (name: PathBytes, digits: String?)
@@ -13,6 +14,7 @@ struct ChecksumFile {
     /// The maximum size in bytes; a larger file is not a checksum file.
     private static let most = 64 << 20
 
+    private var name: PathBytes { PathBytes(kind.listName) }
     var path: PathBytes { directory.path(of: name) }
 
     /// Returns the lines of the file; nil if it does not exist.
@@ -31,11 +33,10 @@ struct ChecksumFile {
     ///
     /// - Parameters:
     ///   - sums: The changes.
-    ///   - isAlone: Whether the file may contain nothing else.
     ///   - isOver: Called while waiting for other processes; true stops the wait.
     /// - Returns: Whether the file was written.
     /// - Throws: A ``FileError`` if a system call fails.
-    func update(_ sums: [Sum], isAlone: Bool = false, isOver: () -> Bool) throws(FileError) -> Update {
+    func update(_ sums: [Sum], isOver: () -> Bool) throws(FileError) -> Update {
         // The lock belongs to this open descriptor, so it works between threads as well as between processes.
         let lock = openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard lock >= 0 else { throw FileError(errno, "cannot open '\(directory.path)'") }
@@ -43,18 +44,11 @@ struct ChecksumFile {
         // Any other error: a file system without locks, whose directory is assumed not to be shared.
         if FileLock.acquire(lock, pause: 2_000, while: { !isOver() }) == EWOULDBLOCK { return .waited }
         let before = try WholeFile.content(of: name, in: directory, most: Self.most)
-        var lines = ChecksumLines(isAlone ? [] : before ?? [], kind)
+        var lines = ChecksumLines(before ?? [], kind)
         for sum in sums { lines.sums[sum.name] = sum.digits }
         let text = lines.text
         if text == before ?? [] { return .same }
         try WholeFile.replace(name, in: directory, with: text)
         return .written
-    }
-}
-
-extension ChecksumFile {
-    /// The list of a directory.
-    init(listIn directory: DirectoryHandle, _ kind: Checksum) {
-        self.init(directory: directory, name: PathBytes(kind.listName), kind: kind)
     }
 }

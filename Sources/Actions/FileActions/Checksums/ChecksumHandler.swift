@@ -5,9 +5,9 @@ import PluginProtocol
 package import Rules
 import System
 
-/// The `checksum` action: writes the checksum of a file to a sidecar or to the list of its directory, or verifies it.
+/// The `checksum` action: writes the checksum of a file to the list of its directory, or compares it with that.
 ///
-/// Files that contain checksums never get one, so a rule that also matches them does not run indefinitely.
+/// Lists never get a checksum, so a rule that also matches them does not run indefinitely.
 package struct ChecksumHandler: Handler {
     package init() {}
 
@@ -18,13 +18,9 @@ package struct ChecksumHandler: Handler {
                 Checksum.allCases.map(\.rawValue),
                 "The algorithm. b2 is BLAKE2b, as in b2sum; xxh128 is fast, but not cryptographic.",
                 default: Checksum.sha256.rawValue),
-            "write": .choice(
-                ["sidecar", "sums"],
-                "Where to write it: next to the file as NAME.sha256, or to SHA256SUMS in the file's directory."),
-            "verify": .string(
-                "The checksum to compare with: 'sidecar', 'sums', or the checksum itself in hexadecimal digits.",
-                example: "sidecar"),
-        ], examples: [["write": "sidecar"]], events: [.created, .modified, .moved, .attributes, .deleted],
+            "write": .choice(["sums"], "Where to write it: to SHA256SUMS in the file's directory."),
+            "verify": .choice(["sums"], "What to compare it with: SHA256SUMS in the file's directory."),
+        ], examples: [["write": "sums"]], events: [.created, .modified, .moved, .attributes, .deleted],
         traits: .sharesFile)
 
     package func run(_ invocation: Invocation) -> Outcome { run([invocation])[0] }
@@ -70,9 +66,9 @@ package struct ChecksumHandler: Handler {
 
     /// Returns whether the file was written.
     private static func write(
-        _ sums: [ChecksumFile.Sum], to file: ChecksumFile, isAlone: Bool = false, _ limit: WorkLimit
+        _ sums: [ChecksumFile.Sum], to file: ChecksumFile, _ limit: WorkLimit
     ) throws(FileError) -> Bool {
-        switch try file.update(sums, isAlone: isAlone, isOver: { limit.isOver }) {
+        switch try file.update(sums, isOver: { limit.isOver }) {
         case .written: return true
         case .same: return false
         case .waited:
@@ -85,50 +81,29 @@ package struct ChecksumHandler: Handler {
     private func result(of invocation: Invocation) throws(FileError) -> (Outcome, ListChange?) {
         let event = invocation.job.event
         let kind = invocation.text("algorithm").flatMap(Checksum.init(rawValue:)) ?? .sha256
-        let write = invocation.text("write")
-        let verify = invocation.text("verify")
-        guard write == nil || verify == nil else {
+        let (isWritten, isVerified) = (invocation.text("write") != nil, invocation.text("verify") != nil)
+        guard !isWritten || !isVerified else {
             throw .failed("'write' and 'verify' can't be combined; use two actions", code: "bad-parameters")
         }
         if Checksum.isList(event.path) {
             return (Outcome(.skipped, "it is a checksum file itself", code: "checksums"), nil)
         }
-        if event.kind == .deleted { return try removal(of: event, kind, isListed: write == "sums") }
+        if event.kind == .deleted { return try removal(of: event, kind, isListed: isWritten) }
         let source = try SourceFile(invocation)
         let list = ChecksumFile(listIn: source.directory, kind)
-        let sidecar = ChecksumFile(
-            directory: source.directory, name: PathBytes(source.name.bytes + Array(kind.suffix.utf8)), kind: kind)
-        let limit = invocation.limit
-        let sum = try kind.reading(of: source.openForReading(), event.path, within: limit)
+        let sum = try kind.reading(of: source.openForReading(), event.path, within: invocation.limit)
         guard try source.isUnchanged() else { throw .changed }
         let values: [String: JSONValue] = [kind.rawValue: .string(sum)]
-        if let verify { return (try self.verify(source.name, sum, kind, with: verify, list, sidecar, values), nil) }
+        if isVerified { return (try verify(source.name, sum, list, values), nil) }
         var outcome = Outcome(.succeeded, "\(kind.rawValue) \(sum)", values: values)
-        switch write {
-        case "sidecar":
-            outcome.message += " in \(sidecar.path)"
-            let previous = try content(of: sidecar, for: source.name)
-            if previous == sum {
-                outcome.message += ", unchanged"
-                return (outcome, nil)
-            }
-            if let previous { outcome.message += ", replacing \(previous)" }
-            if try Self.write([(source.name, sum)], to: sidecar, isAlone: true, limit) {
-                outcome.outputs = [sidecar.path]
-            } else {
-                outcome.message += ", unchanged"
-            }
-            return (outcome, nil)
-        case "sums":
-            try removeFormer(invocation, kind)
-            outcome.message += " in \(list.path)"
-            var sums: [ChecksumFile.Sum] = [(source.name, sum)]
-            if let from = event.from, from.parent == event.path.parent, from != event.path {
-                sums.append((Self.name(from), nil))
-            }
-            return (outcome, ListChange(list: list, sums: sums))
-        default: return (outcome, nil)
+        guard isWritten else { return (outcome, nil) }
+        try removeFormer(invocation, kind)
+        outcome.message += " in \(list.path)"
+        var sums: [ChecksumFile.Sum] = [(source.name, sum)]
+        if let from = event.from, from.parent == event.path.parent, from != event.path {
+            sums.append((Self.name(from), nil))
         }
+        return (outcome, ListChange(list: list, sums: sums))
     }
 
     /// Removes a deleted file from the list of its directory.
@@ -158,45 +133,21 @@ package struct ChecksumHandler: Handler {
 
     private static func name(_ path: PathBytes) -> PathBytes { PathBytes(path.lastComponent) }
 
-    /// Returns the checksum of a file in a sidecar, or a description of its other content; nil if there is no sidecar.
-    private func content(of sidecar: ChecksumFile, for name: PathBytes) throws(FileError) -> String? {
-        guard let lines = try sidecar.lines() else { return nil }
-        return lines.only(for: name) ?? "content without a \(sidecar.kind.rawValue)"
-    }
-
-    // MARK: Verification
-
     private func verify(
-        _ name: PathBytes, _ sum: String, _ kind: Checksum, with word: String, _ list: ChecksumFile,
-        _ sidecar: ChecksumFile, _ values: [String: JSONValue]
+        _ name: PathBytes, _ sum: String, _ list: ChecksumFile, _ values: [String: JSONValue]
     ) throws(FileError) -> Outcome {
-        let expected: String
-        var location = ""
-        switch word {
-        case "sidecar", "sums":
-            let file = word == "sums" ? list : sidecar
-            location = " in '\(file.path)'"
-            guard let lines = try file.lines() else {
-                // The checksum file may arrive after the file.
-                return Outcome(.retry, "there is no '\(file.path)' to compare with", code: "no-checksum")
-            }
-            guard let found = word == "sums" ? lines.sums[name] : lines.only(for: name) else {
-                let message = "'\(file.path)' has no \(kind.rawValue) of '\(name)'"
-                return Outcome(.retry, message, code: "no-checksum")
-            }
-            expected = found
-        default:
-            guard let digits = ChecksumLines.digits(Array(word.utf8), kind) else {
-                throw .failed(
-                    "'verify' is '\(word)', which is not a \(kind.rawValue) of \(kind.digits) digits; write "
-                        + "'sidecar', 'sums' or the checksum", code: "bad-parameters")
-            }
-            expected = digits
+        let kind = list.kind.rawValue
+        guard let lines = try list.lines() else {
+            // The list may arrive after the file.
+            return Outcome(.retry, "there is no '\(list.path)' to compare with", code: "no-checksum")
+        }
+        guard let expected = lines.sums[name] else {
+            return Outcome(.retry, "'\(list.path)' has no \(kind) of '\(name)'", code: "no-checksum")
         }
         guard expected == sum else {
-            let message = "the \(kind.rawValue) differs: it is \(sum), expected\(location): \(expected)"
+            let message = "the \(kind) differs: it is \(sum), expected in '\(list.path)': \(expected)"
             return Outcome(.failed, message, code: "differs", values: values)
         }
-        return Outcome(.succeeded, "\(kind.rawValue) \(sum), as expected\(location)", values: values)
+        return Outcome(.succeeded, "\(kind) \(sum), as expected in '\(list.path)'", values: values)
     }
 }

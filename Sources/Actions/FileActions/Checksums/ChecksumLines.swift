@@ -4,8 +4,6 @@ import System
 struct ChecksumLines {
     /// The checksums of files, by name.
     var sums: [PathBytes: String] = [:]
-    /// A checksum without a name, as in some sidecars.
-    private var bare: String?
     /// Comments and other lines without a checksum, which stay at the top of the file.
     private var others: [[UInt8]] = []
 
@@ -16,12 +14,9 @@ struct ChecksumLines {
                 if !line.isEmpty { others.append(Array(line)) }
                 continue
             }
-            if let name { sums[name] = digits } else { bare = digits }
+            sums[name] = digits
         }
     }
-
-    /// Returns the checksum of a file in its sidecar, which may have none, or another, name in it.
-    func only(for name: PathBytes) -> String? { sums[name] ?? bare ?? (sums.count == 1 ? sums.values.first : nil) }
 
     /// The content of the whole file, sorted by name.
     var text: [UInt8] {
@@ -45,13 +40,12 @@ struct ChecksumLines {
         return Array("\(mark)\(digits)  ".utf8) + escaped + [UInt8(ascii: "\n")]
     }
 
-    /// Returns the checksum and, if present, the name: `SUM  NAME`, `SUM *NAME`, `SHA256 (NAME) = SUM` or `SUM`.
-    private static func sum(in line: ArraySlice<UInt8>, _ kind: Checksum) -> (String, PathBytes?)? {
+    /// Returns the checksum and the name: `SUM  NAME`, `SUM *NAME` or `SHA256 (NAME) = SUM`.
+    private static func sum(in line: ArraySlice<UInt8>, _ kind: Checksum) -> (String, PathBytes)? {
         let isEscaped = line.first == UInt8(ascii: "\\")
         let line = isEscaped ? line.dropFirst() : line
         if let digits = digits(line.prefix(kind.digits), kind) {
             let rest = line.dropFirst(kind.digits)
-            if rest.allSatisfy({ $0 == UInt8(ascii: " ") }) { return (digits, nil) }
             guard rest.first == UInt8(ascii: " "), let mark = rest.dropFirst().first,
                 mark == UInt8(ascii: " ") || mark == UInt8(ascii: "*"), rest.count > 2
             else { return nil }

@@ -104,7 +104,7 @@ struct UntrustedLinkTests {
             let outcome = run(
                 tree.path("drop/in/secret"),
                 [
-                    "to": tree.path("out/"), "name": "b", "mode": "0777", "time": "@1", "add": "x", "write": "sidecar",
+                    "to": tree.path("out/"), "name": "b", "mode": "0777", "time": "@1", "add": "x", "write": "sums",
                 ])
             #expect(outcome.result == .failed && outcome.code == "outside", "\(outcome.message)")
             #expect(listing(tree.path("private")) == ["secret: old"])
