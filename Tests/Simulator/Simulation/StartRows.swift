@@ -11,8 +11,9 @@ import System
 ///   different paths.)
 /// - An action receives `interrupted` only if one of its paths is in doubt for its rule. A start row puts all paths
 ///   that it names in doubt. It leaves no doubt if it is taken back, or if its job succeeds undisturbed: nothing has
-///   changed a file meanwhile, not even the action; the file is gone, or as it was offered; no step was finished in an
-///   earlier attempt; and the job was not a move from a path in doubt.
+///   changed a file meanwhile, not even the action; the file is gone, or as it was offered, with its change time; no step
+///   was
+///   finished in an earlier attempt; and the job was not a move from a path in doubt.
 struct StartRows {
     private struct Row {
         var job: Job
@@ -77,7 +78,7 @@ struct StartRows {
         guard let now = world.snapshot(job.event.path) else { return true }
         let offered = job.event.snapshot
         return job.event.kind != .deleted && now.hasSameContent(as: offered) && now.mode == offered.mode
-            && now.links == offered.links
+            && now.links == offered.links && now.changed == offered.changed
     }
 
     /// Whether the journal had no start row when it was last compared.
