@@ -115,8 +115,8 @@ let package = Package(
         layer(
             "ActionAPI", in: "Actions/ActionAPI",
             [
-                "CAlightLinux", "ContentTypes", "Digests", "FileEvents", "Globbing", "JSON", "PluginProtocol", "Rules",
-                "System", logging,
+                "CAlightLinux", "ContentTypes", "Digests", "FileEvents", "JSON", "PluginProtocol", "Rules", "System",
+                logging,
             ]),
 
         // The rest of the pipeline.
@@ -158,8 +158,7 @@ let package = Package(
             "PluginConformance", in: "Actions/PluginConformance",
             [
                 "ActionAPI", "FileEvents", "JSON", "PersistentPlugins", "PluginProtocol", "Plugins", "Programs",
-                "Rules",
-                "System", logging,
+                "Rules", "System", logging,
             ]),
 
         // Interfaces: the control API with the dashboard, whose files are in the program, and the program.
@@ -216,11 +215,11 @@ let package = Package(
             name: "Simulation",
             dependencies: [
                 "ActionAPI", "FileEvents", "Globbing", "Pipeline", "PluginProtocol", "Reconciling", "Rules",
-                "Settling", "Storage", "System", "TestKit", "Watching", logging,
+                "Storage", "System", "TestKit", "Watching", logging,
             ], path: "Tests/Simulator/Simulation",
             swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
         .executableTarget(
-            name: "simulator", dependencies: ["Reconciling", "Simulation"], path: "Tests/Simulator/Program",
+            name: "simulator", dependencies: ["Simulation"], path: "Tests/Simulator/Program",
             swiftSettings: strict),
         tests(
             "Simulation", in: "Simulator",
@@ -268,7 +267,7 @@ let package = Package(
         tests(
             "Actions", in: "Actions",
             [
-                "ActionAPI", "alight-launch", "CAlightLinux", "Digests", "FileActions", "FileEvents", "Globbing",
+                "ActionAPI", "alight-launch", "CAlightLinux", "FileActions", "FileEvents", "Globbing",
                 "JSON", "OtherActions", "PersistentPlugins", "PluginConformance", "PluginProtocol", "Plugins",
                 "Programs", "Rules", "System", "TestKit", logging,
             ]),

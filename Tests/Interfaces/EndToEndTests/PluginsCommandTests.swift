@@ -171,7 +171,7 @@ struct PluginsCommandTests {
                 #expect(status == 0, "\(test.output)\(test.error)")
                 #expect(test.output.hasSuffix("line-count follows the protocol\n"))
                 let skipped = test.lines.filter { $0.hasPrefix("skipped") }
-                #expect(skipped.count == (language == "bash" ? 2 : 1), "\(skipped)")
+                #expect(skipped.count == (language == "bash" ? 1 : 0), "\(skipped)")
                 // Nothing is overwritten.
                 let again = Self.alight(tree, ["new", "line-count", "--language", language])
                 #expect(again.exitStatus() == 1)
@@ -204,7 +204,7 @@ struct PluginsCommandTests {
             #expect(
                 TestFile.text(package)?.contains("\(Places.checkout)")
                     == true)
-            let program = tree.path("plugins/a-b/Sources/a-b/AB.swift")
+            let program = tree.path("plugins/a-b/Sources/a-b/LineCount.swift")
             #expect(TestFile.exists(program))
         }
     }
@@ -227,8 +227,7 @@ struct PluginsCommandTests {
                 Self.install(tree)
                 let program = Self.alight(tree, ["test", "./plugins/digest"])
                 #expect(program.exitStatus() == 0, "\(program.output)\(program.error)")
-                #expect(program.output.contains("serve: four requests, each with one result: 4 at once"))
-                #expect(program.lines.filter { $0.hasPrefix("skipped") }.count == 1, "\(program.output)")
+                #expect(!program.lines.contains { $0.hasPrefix("skipped") }, "\(program.output)")
             }
         }
     }
