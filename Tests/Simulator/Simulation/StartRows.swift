@@ -12,8 +12,7 @@ import System
 /// - An action receives `interrupted` only if one of its paths is in doubt for its rule. A start row puts all paths
 ///   that it names in doubt. It leaves no doubt if it is taken back, or if its job succeeds undisturbed: nothing has
 ///   changed a file meanwhile, not even the action; the file is gone, or as it was offered, with its change time; no step
-///   was
-///   finished in an earlier attempt; and the job was not a move from a path in doubt.
+///   was finished in an earlier attempt; and the job was not a move from a path in doubt.
 struct StartRows {
     private struct Row {
         var job: Job
