@@ -145,9 +145,8 @@ struct WriterTests {
             TestFile.write(tree.path("rules/a.yaml"), Self.rules("    by: true\n    priority: 1"))
             program.signal(SIGHUP)
             #expect(Deadline.wait { program.error.contains("reloaded: ") }, "\(program.error)")
-            let warnings = program.error.split(separator: "\n").filter { $0.hasPrefix("warning: ") }
+            let warnings = program.error.split(separator: "\n").filter { $0.contains("CAP_SYS_ADMIN") }
             #expect(warnings.count == 1, "\(program.error)")
-            #expect(warnings.first?.contains("CAP_SYS_ADMIN") == true)
             JournalFileTests.stop(program)
         }
     }
