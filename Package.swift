@@ -88,14 +88,15 @@ let package = Package(
 
         // The first stages of the pipeline, which are a library of their own without rules.
         layer("FileEvents", in: "Model/FileEvents", ["System"]),
+        layer("LedgerRows", in: "Model/LedgerRows", ["FileEvents", "System"]),
         layer("Watching", in: "Pipeline/Watching", ["CAlightLinux", "FileEvents", "System"]),
         layer("Settling", in: "Pipeline/Settling", ["FileEvents", "System", heap]),
         layer(
             "Reconciling", in: "Pipeline/Reconciling",
-            ["FileEvents", "Globbing", "Settling", "System", "Watching", heap]),
+            ["FileEvents", "Globbing", "LedgerRows", "Settling", "System", "Watching", heap]),
         layer(
             "FileObserving", in: "Libraries/FileObserving",
-            ["FileEvents", "Globbing", "Reconciling", "Settling", "System", "Watching"]),
+            ["FileEvents", "Globbing", "LedgerRows", "Reconciling", "Settling", "System", "Watching"]),
 
         // Rules, storage, configuration and the action API.
         layer(
@@ -104,7 +105,7 @@ let package = Package(
         layer(
             "Storage", in: "Storage",
             [
-                "FileEvents", "Globbing", "JSON", "PluginProtocol", "Reconciling", "Rules", "System", grdb, sqlite,
+                "FileEvents", "Globbing", "JSON", "LedgerRows", "PluginProtocol", "Rules", "System", grdb, sqlite,
             ]),
         layer(
             "Configuration", in: "Configuration",
@@ -123,7 +124,8 @@ let package = Package(
         .target(
             name: "Pipeline",
             dependencies: [
-                "ActionAPI", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Rules", "Settling",
+                "ActionAPI", "FileEvents", "Globbing", "PluginProtocol", "LedgerRows", "Reconciling", "Rules",
+                "Settling",
                 "Storage", "System", "Watching", heap, logging, metrics,
             ], path: "Sources/Pipeline", exclude: ["Reconciling", "Settling", "Watching"], swiftSettings: strict),
 
@@ -173,7 +175,8 @@ let package = Package(
             dependencies: [
                 "ActionAPI", "CAlightLinux", "CBuildCommit", "Configuration", "ContentTypes", "ControlAPI", "Dashboard",
                 "FileActions", "FileEvents", "FileObserving", "Globbing", "JSON", "OtherActions", "Pipeline",
-                "PluginConformance", "PluginProtocol", "Plugins", "Programs", "Reconciling", "Rules", "Settling",
+                "PluginConformance", "PluginProtocol", "Plugins", "Programs", "LedgerRows", "Reconciling", "Rules",
+                "Settling",
                 "Storage", "System", "Watching", argumentParser, logging, metrics,
             ],
             path: "Sources/Interfaces/CommandLine",
@@ -214,7 +217,8 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "ActionAPI", "FileEvents", "Globbing", "Pipeline", "PluginProtocol", "Reconciling", "Rules",
+                "ActionAPI", "FileEvents", "Globbing", "Pipeline", "PluginProtocol", "LedgerRows", "Reconciling",
+                "Rules",
                 "Storage", "System", "TestKit", "Watching", logging,
             ], path: "Tests/Simulator/Simulation",
             swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
@@ -224,7 +228,8 @@ let package = Package(
         tests(
             "Simulation", in: "Simulator",
             [
-                "CTestKit", "FileEvents", "Reconciling", "Rules", "Simulation", "simulator", "System", "TestKit",
+                "CTestKit", "FileEvents", "LedgerRows", "Reconciling", "Rules", "Simulation", "simulator", "System",
+                "TestKit",
                 "Watching",
             ]),
 
@@ -243,7 +248,7 @@ let package = Package(
         tests("Settling", in: "Pipeline", ["FileEvents", "Settling", "System", "TestKit"]),
         tests(
             "Reconciling", in: "Pipeline",
-            ["FileEvents", "Globbing", "Reconciling", "Settling", "Simulation", "System", "Watching"]),
+            ["FileEvents", "Globbing", "LedgerRows", "Reconciling", "Settling", "Simulation", "System", "Watching"]),
         tests("FileObserving", in: "Libraries", ["FileEvents", "FileObserving", "System", "TestKit"]),
         tests(
             "Rules", in: "Model",
@@ -254,7 +259,8 @@ let package = Package(
         tests(
             "Storage",
             [
-                "FileEvents", "Globbing", "JournalFixtures", "JSON", "PluginProtocol", "Reconciling", "Rules",
+                "FileEvents", "Globbing", "JournalFixtures", "JSON", "PluginProtocol", "LedgerRows", "Reconciling",
+                "Rules",
                 "Storage", "System", "TestKit", grdb, sqlite,
             ], exclude: ["Golden"]),
         tests(
@@ -275,7 +281,7 @@ let package = Package(
             "Pipeline", in: "Pipeline",
             [
                 "ActionAPI", "ControlAPI", "FileEvents", "Globbing", "JSON", "Pipeline", "PluginProtocol",
-                "Reconciling",
+                "LedgerRows", "Reconciling",
                 "RegularExpressions", "Rules", "Settling", "Simulation", "Storage", "System", "TestKit", "Watching",
                 logging,
             ]),

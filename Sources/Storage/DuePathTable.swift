@@ -1,7 +1,7 @@
 import FileEvents
 import GRDB
 import JSON
-import Reconciling
+import LedgerRows
 import System
 
 /// The due paths that the comparison at the start would not find.

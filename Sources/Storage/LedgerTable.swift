@@ -1,6 +1,6 @@
 import GRDB
 import JSON
-import Reconciling
+import LedgerRows
 import System
 
 /// The ledger rows, indexed by path and by file.

@@ -1,5 +1,5 @@
 package import FileEvents
-package import Reconciling
+package import LedgerRows
 package import Rules
 package import System
 

@@ -1,5 +1,6 @@
 import GRDB
 import Glibc
+import LedgerRows
 import Reconciling
 import Rules
 import Storage

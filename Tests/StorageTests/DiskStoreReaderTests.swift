@@ -2,6 +2,7 @@ import FileEvents
 import Foundation
 import GRDB
 import PluginProtocol
+import LedgerRows
 import Reconciling
 import Rules
 import Storage

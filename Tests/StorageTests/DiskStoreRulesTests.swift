@@ -1,6 +1,7 @@
 import FileEvents
 import GRDB
 import PluginProtocol
+import LedgerRows
 import Reconciling
 import Rules
 import Storage

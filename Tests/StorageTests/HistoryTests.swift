@@ -1,5 +1,6 @@
 import FileEvents
 import PluginProtocol
+import LedgerRows
 import Reconciling
 import Rules
 import Storage

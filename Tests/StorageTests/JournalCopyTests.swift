@@ -3,6 +3,7 @@ import FileEvents
 import GRDB
 import Glibc
 import PluginProtocol
+import LedgerRows
 import Reconciling
 import Rules
 import Storage

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Glibc
+import LedgerRows
 import Reconciling
 import Storage
 import Synchronization

@@ -1,5 +1,6 @@
 import FileEvents
 import GRDB
+import LedgerRows
 import Reconciling
 import Rules
 import Storage

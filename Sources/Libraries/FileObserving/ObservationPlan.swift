@@ -1,6 +1,7 @@
 import FileEvents
 import Glibc
 import Globbing
+import LedgerRows
 import Reconciling
 public import System
 import Watching

@@ -1,4 +1,5 @@
 import FileEvents
+import LedgerRows
 import Reconciling
 import Rules
 import Settling

@@ -1,4 +1,5 @@
 package import FileEvents
+import LedgerRows
 import Reconciling
 import Rules
 import Settling

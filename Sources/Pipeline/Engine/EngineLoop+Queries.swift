@@ -1,5 +1,6 @@
 import FileEvents
-package import Reconciling
+package import LedgerRows
+import Reconciling
 import Rules
 package import Storage
 import Synchronization

@@ -1,5 +1,6 @@
 package import FileEvents
 import PluginProtocol
+import LedgerRows
 package import Reconciling
 package import Rules
 package import Storage

@@ -1,5 +1,6 @@
 import ActionAPI
 import FileEvents
+import LedgerRows
 import Reconciling
 import Rules
 import Settling

@@ -1,6 +1,7 @@
 import ActionAPI
 import FileEvents
 import PluginProtocol
+import LedgerRows
 import Reconciling
 import Rules
 import Settling

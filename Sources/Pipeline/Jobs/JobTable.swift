@@ -1,5 +1,6 @@
 import FileEvents
 import HeapModule
+import LedgerRows
 import Reconciling
 import Rules
 import System

@@ -1,3 +1,4 @@
+import LedgerRows
 import Reconciling
 import Rules
 import System

@@ -1,4 +1,5 @@
 import System
+import LedgerRows
 
 /// The names of files with several names, as they were inspected since the last hint.
 ///

@@ -1,4 +1,5 @@
 import System
+import LedgerRows
 
 /// The ledger rows of one view in memory, as a tree of directories.
 ///

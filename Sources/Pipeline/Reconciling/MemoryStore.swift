@@ -1,5 +1,6 @@
 import Synchronization
 package import System
+package import LedgerRows
 
 /// A ledger store in memory.
 ///

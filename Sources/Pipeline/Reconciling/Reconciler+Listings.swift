@@ -2,6 +2,7 @@ import FileEvents
 import Globbing
 import System
 import Watching
+import LedgerRows
 
 extension Reconciler {
     mutating func receive(_ report: WatchReport, at now: ContinuousClock.Instant) {

@@ -3,6 +3,7 @@ import Globbing
 import Settling
 package import System
 package import Watching
+package import LedgerRows
 
 /// Compares the disk with the ledger, and offers the differences as events.
 ///

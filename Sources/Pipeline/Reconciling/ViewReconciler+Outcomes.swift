@@ -1,6 +1,7 @@
 package import FileEvents
 import Settling
 package import System
+package import LedgerRows
 
 extension ViewReconciler {
     /// Undoes a lease whose action has not started; its paths settle again.

@@ -2,6 +2,7 @@ import FileEvents
 import Globbing
 import Settling
 import System
+import LedgerRows
 
 /// Reconciles the paths of one view: compares them with the ledger, leases the due ones, and records the outcomes.
 package struct ViewReconciler {

@@ -1,6 +1,6 @@
 package import JSON
 import PluginProtocol
-package import Reconciling
+package import LedgerRows
 package import Rules
 import System
 

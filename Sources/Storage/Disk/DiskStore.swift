@@ -1,5 +1,5 @@
 package import GRDB
-package import Reconciling
+package import LedgerRows
 package import Rules
 import Synchronization
 package import System

@@ -2,7 +2,7 @@ import FileEvents
 import GRDB
 import JSON
 import PluginProtocol
-import Reconciling
+import LedgerRows
 import Rules
 import System
 

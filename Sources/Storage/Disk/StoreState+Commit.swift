@@ -1,7 +1,7 @@
 import FileEvents
 import GRDB
 import JSON
-import Reconciling
+import LedgerRows
 import Rules
 import System
 

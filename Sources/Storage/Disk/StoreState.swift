@@ -1,6 +1,6 @@
 import FileEvents
 import GRDB
-import Reconciling
+import LedgerRows
 import Rules
 import System
 

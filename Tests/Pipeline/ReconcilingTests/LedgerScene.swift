@@ -1,5 +1,6 @@
 import FileEvents
 import Globbing
+import LedgerRows
 import Reconciling
 import Settling
 import Simulation

@@ -1,6 +1,7 @@
 import ActionAPI
 import Logging
 import Pipeline
+import LedgerRows
 import Reconciling
 import Rules
 import Storage

@@ -1,3 +1,4 @@
+import LedgerRows
 import Reconciling
 import System
 import TestKit

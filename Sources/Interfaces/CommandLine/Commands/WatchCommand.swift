@@ -6,6 +6,7 @@ import Foundation
 import Glibc
 import Pipeline
 import PluginProtocol
+import LedgerRows
 import Reconciling
 import Rules
 import System

@@ -4,6 +4,7 @@ import Glibc
 import JSON
 import Pipeline
 import PluginProtocol
+import LedgerRows
 import Reconciling
 import Rules
 import Storage

@@ -2,6 +2,7 @@ import ActionAPI
 import FileEvents
 import Pipeline
 import PluginProtocol
+import LedgerRows
 import Reconciling
 import Rules
 import Simulation

@@ -1,6 +1,7 @@
 import FileEvents
 import Pipeline
 import PluginProtocol
+import LedgerRows
 import Reconciling
 import Rules
 import Storage

@@ -1,64 +1,7 @@
+import FileEvents
+package import LedgerRows
 import Settling
 package import System
-
-/// The state of a path as the action of one rule has received it.
-package struct LedgerRow: Sendable, Hashable {
-    /// The metadata of the file as the action last received it, or as of the decision that the rule does not match
-    /// it.
-    ///
-    /// Nil if the action never received the path, or has received its deletion.
-    package var handled: Snapshot?
-    package var trust: Trust
-    /// Whether the rule refused the path when it was new and no event has named it since: its deletion is not reported.
-    package var isSuppressed: Bool
-
-    package enum Trust: UInt8, Sendable, Hashable {
-        /// The action knows `handled`.
-        case certain
-        /// It is not known which state the action saw at the last event of the path; always set while the path is
-        /// offered.
-        case uncertain
-        /// The job was given up: certain while the file is as it was offered, uncertain once it differs.
-        case failed
-        /// The rule refuses the content of `handled`: the action has received an earlier one.
-        case refused
-    }
-
-    package init(_ handled: Snapshot? = nil, _ trust: Trust = .certain, isSuppressed: Bool = false) {
-        self.handled = handled
-        self.trust = trust
-        self.isSuppressed = isSuppressed
-    }
-
-    /// Whether the row is equivalent to a missing one.
-    package var isEmpty: Bool { handled == nil && trust != .uncertain }
-}
-
-/// A rule or an observer, in the ledger.
-package struct RuleID: Sendable, Hashable {
-    package let number: Int64
-
-    package init(_ number: Int64) { self.number = number }
-}
-
-/// Reads stored ledger rows.
-///
-/// A row that cannot be read counts as missing; the store reports the error with its next commit.
-package protocol LedgerStore: Sendable {
-    /// Returns the row of a path; nil if there is none.
-    func row(of rule: RuleID, at path: PathBytes) -> LedgerRow?
-
-    /// Returns at most `limit` paths at which the rule has handled the file.
-    ///
-    /// An identity without a birth time matches all files with its device and inode.
-    func paths(of rule: RuleID, handling identity: FileIdentity, limit: Int) -> [PathBytes]
-
-    /// Returns the rows strictly below a directory, sorted by path: those after `last`, up to a number that the store
-    /// chooses.
-    ///
-    /// The result is empty at the end.
-    func rows(of rule: RuleID, below directory: PathBytes, after last: PathBytes?) -> [(PathBytes, LedgerRow)]
-}
 
 /// The ledger: the rows of a store, overlaid with those that have changed since the last commit.
 package struct Ledger: ~Copyable {
