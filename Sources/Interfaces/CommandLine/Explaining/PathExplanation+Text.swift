@@ -170,7 +170,10 @@ extension PathRecord {
         let lines = open.map { job in
             var line = "\(job.state.rawValue): \(job.hasJob ? "\(job.id) " : "")\(Display.text(job.event))"
             if job.attempt > 0 { line += ", attempt \(job.attempt)" }
-            if job.state == .pending, let due = job.due { line += ", due \(TimeText.short(due, now: now))" }
+            // The reason of a due path has its date.
+            if job.state == .pending, let due = job.due, job.hasJob || job.message == nil {
+                line += ", due \(TimeText.short(due, now: now))"
+            }
             return line
         }
         let ran = ended.map { job in
