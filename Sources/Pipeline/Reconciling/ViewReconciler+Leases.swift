@@ -116,6 +116,7 @@ extension ViewReconciler {
     /// Sets the rows of the paths that an event names to the state that it shows, and removes the paths from the
     /// order.
     private mutating func setHandled(_ event: FileEvent) {
+        markNamesOfReplaced(by: event)
         for path in event.paths { removeDue(path) }
         if let from = event.from { set(from, LedgerRow()) }
         set(event.path, LedgerRow(event.kind == .deleted ? nil : event.snapshot))
@@ -221,6 +222,7 @@ extension ViewReconciler {
 
     private mutating func make(_ event: FileEvent) -> Offer {
         shared.number += 1
+        markNamesOfReplaced(by: event)
         let paths = event.paths
         // A move offers the handled state, whatever is at the path.
         let now = event.from != nil || event.kind == .deleted ? inspect(event.path) : event.snapshot
@@ -242,6 +244,14 @@ extension ViewReconciler {
         offers.insert(offer)
         shared.active.insert(index)
         return offer
+    }
+
+    /// Marks the other names of a file that a move has replaced as dirty; the event names only the moved file.
+    private mutating func markNamesOfReplaced(by event: FileEvent) {
+        guard event.from != nil, let replaced = row(event.path).handled, replaced.hasSeveralNames,
+            replaced.identity != event.snapshot.identity
+        else { return }
+        markOtherNames(event.path, [replaced.identity])
     }
 
     /// Removes the paths of a leased event from the order.
