@@ -1,8 +1,8 @@
 import FileEvents
 import Foundation
 import GRDB
-import PluginProtocol
 import LedgerRows
+import PluginProtocol
 import Reconciling
 import Rules
 import Storage

@@ -1,7 +1,7 @@
 import FileEvents
 import GRDB
-import PluginProtocol
 import LedgerRows
+import PluginProtocol
 import Reconciling
 import Rules
 import Storage

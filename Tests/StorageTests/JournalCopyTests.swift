@@ -2,8 +2,8 @@
 import FileEvents
 import GRDB
 import Glibc
-import PluginProtocol
 import LedgerRows
+import PluginProtocol
 import Reconciling
 import Rules
 import Storage

@@ -1,6 +1,6 @@
 import FileEvents
-import PluginProtocol
 import LedgerRows
+import PluginProtocol
 import Reconciling
 import Rules
 import Settling

@@ -1,6 +1,6 @@
 package import FileEvents
-import PluginProtocol
 import LedgerRows
+import PluginProtocol
 package import Reconciling
 package import Rules
 package import Storage

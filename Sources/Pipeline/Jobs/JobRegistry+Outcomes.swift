@@ -1,7 +1,7 @@
 import ActionAPI
 import FileEvents
-import PluginProtocol
 import LedgerRows
+import PluginProtocol
 import Reconciling
 import Rules
 import Settling

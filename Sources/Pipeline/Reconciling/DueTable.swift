@@ -1,7 +1,7 @@
 import FileEvents
 import HeapModule
-import System
 import LedgerRows
+import System
 
 /// The due paths of one view, and the order in which they are leased.
 ///

@@ -1,5 +1,5 @@
-import System
 import LedgerRows
+import System
 
 /// The names of files with several names, as they were inspected since the last hint.
 ///

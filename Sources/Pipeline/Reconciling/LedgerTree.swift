@@ -1,5 +1,5 @@
-import System
 import LedgerRows
+import System
 
 /// The ledger rows of one view in memory, as a tree of directories.
 ///

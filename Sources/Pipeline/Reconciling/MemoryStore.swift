@@ -1,6 +1,6 @@
+package import LedgerRows
 import Synchronization
 package import System
-package import LedgerRows
 
 /// A ledger store in memory.
 ///

@@ -1,8 +1,8 @@
 import FileEvents
 import Globbing
+import LedgerRows
 import System
 import Watching
-import LedgerRows
 
 extension Reconciler {
     mutating func receive(_ report: WatchReport, at now: ContinuousClock.Instant) {

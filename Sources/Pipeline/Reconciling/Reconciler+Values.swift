@@ -1,6 +1,6 @@
 package import FileEvents
-package import System
 package import LedgerRows
+package import System
 
 extension Reconciler {
     /// The decisions that the owner of a reconciler makes, with the index of the view.

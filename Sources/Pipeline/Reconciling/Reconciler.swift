@@ -1,9 +1,9 @@
 package import FileEvents
 import Globbing
+package import LedgerRows
 import Settling
 package import System
 package import Watching
-package import LedgerRows
 
 /// Compares the disk with the ledger, and offers the differences as events.
 ///

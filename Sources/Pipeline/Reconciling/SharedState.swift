@@ -1,7 +1,7 @@
 import FileEvents
+package import LedgerRows
 package import System
 package import Watching
-package import LedgerRows
 
 /// The state that all views of a reconciler share; it belongs to the reconciler's thread.
 package final class SharedState {

@@ -1,7 +1,7 @@
 package import FileEvents
 package import Globbing
-package import System
 package import LedgerRows
+package import System
 
 /// The treatment of existing files by the first listing of a view.
 package enum InitialScanPolicy: Sendable, Hashable {

@@ -1,7 +1,7 @@
 import FileEvents
+package import LedgerRows
 import Settling
 package import System
-package import LedgerRows
 
 extension ViewReconciler {
     /// The result of comparing a due path with its ledger row.

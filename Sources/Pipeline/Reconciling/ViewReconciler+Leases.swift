@@ -1,7 +1,7 @@
 package import FileEvents
+package import LedgerRows
 import Settling
 package import System
-package import LedgerRows
 
 extension ViewReconciler {
     /// Takes the first due path that may be leased.

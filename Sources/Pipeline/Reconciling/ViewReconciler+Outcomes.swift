@@ -1,7 +1,7 @@
 package import FileEvents
+package import LedgerRows
 import Settling
 package import System
-package import LedgerRows
 
 extension ViewReconciler {
     /// Undoes a lease whose action has not started; its paths settle again.

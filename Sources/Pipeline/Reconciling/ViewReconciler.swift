@@ -1,8 +1,8 @@
 import FileEvents
 import Globbing
+import LedgerRows
 import Settling
 import System
-import LedgerRows
 
 /// Reconciles the paths of one view: compares them with the ledger, leases the due ones, and records the outcomes.
 package struct ViewReconciler {

@@ -1,7 +1,7 @@
 import FileEvents
+import LedgerRows
 import Settling
 import System
-import LedgerRows
 
 /// The files at the paths of the views, as far as the views may report them.
 struct VisibleFiles {

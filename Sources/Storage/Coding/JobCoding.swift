@@ -1,6 +1,6 @@
 package import JSON
-import PluginProtocol
 package import LedgerRows
+import PluginProtocol
 package import Rules
 import System
 

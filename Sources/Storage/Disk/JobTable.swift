@@ -1,8 +1,8 @@
 import FileEvents
 import GRDB
 import JSON
-import PluginProtocol
 import LedgerRows
+import PluginProtocol
 import Rules
 import System
 

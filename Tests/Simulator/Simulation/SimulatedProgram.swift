@@ -1,7 +1,7 @@
 import ActionAPI
+import LedgerRows
 import Logging
 import Pipeline
-import LedgerRows
 import Reconciling
 import Rules
 import Storage

@@ -4,9 +4,9 @@ import Configuration
 import FileObserving
 import Foundation
 import Glibc
+import LedgerRows
 import Pipeline
 import PluginProtocol
-import LedgerRows
 import Reconciling
 import Rules
 import System

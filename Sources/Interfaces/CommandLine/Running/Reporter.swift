@@ -2,9 +2,9 @@ import Configuration
 import FileEvents
 import Glibc
 import JSON
+import LedgerRows
 import Pipeline
 import PluginProtocol
-import LedgerRows
 import Reconciling
 import Rules
 import Storage

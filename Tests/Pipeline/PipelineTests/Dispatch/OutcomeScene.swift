@@ -1,8 +1,8 @@
 import ActionAPI
 import FileEvents
+import LedgerRows
 import Pipeline
 import PluginProtocol
-import LedgerRows
 import Reconciling
 import Rules
 import Simulation

@@ -1,7 +1,7 @@
 import FileEvents
+import LedgerRows
 import Pipeline
 import PluginProtocol
-import LedgerRows
 import Reconciling
 import Rules
 import Storage
