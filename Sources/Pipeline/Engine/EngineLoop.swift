@@ -286,8 +286,8 @@ package struct EngineLoop: ~Copyable {
         let isPausing = run.storeRetry.map { $0 > now } ?? false
         // The attempts prepare their actions during the commit.
         if !isPausing { dispatcher.prepared.submit(running: dispatcher.lanes.count) }
-        // Before the rules can change, since effects refer to them by index.
-        applyEffects()
+        // Before the rules can change, since effects refer to them by index. Stored jobs start in the next turn.
+        if applyEffects() { engine.mailbox.wake() }
         dispatcher.jobs.collect(reconciler)
         guard !isPausing else { return }
         let changes = dispatcher.jobs.changes(of: reconciler)
