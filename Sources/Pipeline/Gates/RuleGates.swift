@@ -1,10 +1,9 @@
 package import Rules
-import Storage
 package import System
 
 /// The gates of a rule as a whole, in the order of ``Gate``.
 package struct RuleGates {
-    package private(set) var window: WindowGate?
+    private(set) var window: WindowGate?
     /// Slows down a rule whose action fails; nil while it works.
     var breaker: CircuitBreaker?
     /// Collects the events of a batch.
@@ -48,7 +47,7 @@ package struct RuleGates {
 }
 
 /// `window`: the hours in which actions start.
-package struct WindowGate {
+struct WindowGate {
     let window: RunWindow
     /// The time at which the window opens; nil if it was open at the last check.
     private(set) var opens: Timestamp?

@@ -102,8 +102,6 @@ extension Reconciler {
         package var kind: EventKind
         /// The time at which it last settled.
         package var time: Timestamp
-        /// The condition of the owner for which it waits.
-        package var gate: Gate?
         package var reason: Reason?
         /// The other path for which it waits.
         package var other: PathBytes?

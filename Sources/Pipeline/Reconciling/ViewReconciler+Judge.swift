@@ -373,10 +373,9 @@ extension ViewReconciler {
             var shown = Reconciler.DuePath(path: path, kind: kind, time: entry.time)
             (shown.until, shown.reason) = (due.limit(of: path), entry.reason)
             switch entry.wait {
-            case .gate(let gate): shown.gate = gate
             case .path(let other) where other != path: shown.other = other
             case .time(let time): shown.until = time
-            case .path, .listing, nil: break
+            case .gate, .path, .listing, nil: break
             }
             paths.append(shown)
         }

@@ -5,7 +5,7 @@ package import System
 
 /// The directories that may contain scratch directories and the control socket, the best one first.
 ///
-/// They are examined anew each time, since `$XDG_RUNTIME_DIR` is removed at logout, and created again at login.
+/// They are examined each time, since `$XDG_RUNTIME_DIR` is removed at logout, and created again at login.
 package struct RuntimeDirectories: Sendable {
     /// A directory of Alight's own, which need not exist.
     package struct Candidate: Sendable, Hashable {
