@@ -1038,15 +1038,17 @@ class _Server:
     def serve(self):
         from concurrent.futures import ThreadPoolExecutor  # slow to load, and only `serve` requires it
 
-        waker, wake = os.pipe()
-        os.set_blocking(wake, False)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        waker, self.wake = os.pipe()
+        os.set_blocking(self.wake, False)
+        signal.set_wakeup_fd(self.wake, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.stop)
         with ThreadPoolExecutor(self.concurrent) as pool:
             rest = b""
             while self.signal is None:
                 readable, _, _ = select.select([0, waker], [], [])
+                if waker in readable:
+                    os.read(waker, MEBIBYTE)
                 if 0 not in readable:
                     continue
                 piece = os.read(0, MEBIBYTE)
@@ -1055,7 +1057,11 @@ class _Server:
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     self.take(line, pool)
-            # The end of the block waits for open requests.
+            # select(2) waits for open requests, and not the end of the block: a signal that arrives just before a
+            # thread is joined would be handled after the join.
+            while self.calls and self.signal is None:
+                select.select([waker], [], [])
+                os.read(waker, MEBIBYTE)
         if self.signal is not None:
             signal.signal(self.signal, signal.SIG_DFL)
             os.kill(os.getpid(), self.signal)
@@ -1113,4 +1119,6 @@ class _Server:
             response = Failed(f"error in the plugin: {type(error).__name__}: {error}", "exception").response
         finally:
             self.calls.pop(identifier, None)
+            with contextlib.suppress(BlockingIOError):
+                os.write(self.wake, b"\0")
         self.say({"type": "result", "id": identifier, "attempt": message.get("attempt", 1), **response})
