@@ -102,10 +102,12 @@ let package = Package(
         layer(
             "Rules", in: "Model/Rules",
             ["FileEvents", "Globbing", "JSON", "PluginProtocol", "RegularExpressions", "System"]),
+        layer("Records", in: "Model/Records", ["FileEvents", "LedgerRows", "Rules", "System"]),
         layer(
             "Storage", in: "Storage",
             [
-                "FileEvents", "Globbing", "JSON", "LedgerRows", "PluginProtocol", "Rules", "System", grdb, sqlite,
+                "FileEvents", "Globbing", "JSON", "LedgerRows", "PluginProtocol", "Records", "Rules", "System", grdb,
+                sqlite,
             ]),
         layer(
             "Configuration", in: "Configuration",
@@ -124,9 +126,8 @@ let package = Package(
         .target(
             name: "Pipeline",
             dependencies: [
-                "ActionAPI", "FileEvents", "Globbing", "PluginProtocol", "LedgerRows", "Reconciling", "Rules",
-                "Settling",
-                "Storage", "System", "Watching", heap, logging, metrics,
+                "ActionAPI", "FileEvents", "Globbing", "PluginProtocol", "LedgerRows", "Reconciling", "Records",
+                "Rules", "Settling", "System", "Watching", heap, logging, metrics,
             ], path: "Sources/Pipeline", exclude: ["Reconciling", "Settling", "Watching"], swiftSettings: strict),
 
         // The actions.
@@ -175,9 +176,8 @@ let package = Package(
             dependencies: [
                 "ActionAPI", "CAlightLinux", "CBuildCommit", "Configuration", "ContentTypes", "ControlAPI", "Dashboard",
                 "FileActions", "FileEvents", "FileObserving", "Globbing", "JSON", "OtherActions", "Pipeline",
-                "PluginConformance", "PluginProtocol", "Plugins", "Programs", "LedgerRows", "Reconciling", "Rules",
-                "Settling",
-                "Storage", "System", "Watching", argumentParser, logging, metrics,
+                "PluginConformance", "PluginProtocol", "Plugins", "Programs", "LedgerRows", "Reconciling", "Records",
+                "Rules", "Settling", "Storage", "System", "Watching", argumentParser, logging, metrics,
             ],
             path: "Sources/Interfaces/CommandLine",
             resources: [.embedInCode("Skeletons/Resources")], swiftSettings: strict),
@@ -194,7 +194,7 @@ let package = Package(
         .target(name: "CTestKit", path: "Tests/Support/CTestKit"),
         // Journals with rows that a test inserts.
         .target(
-            name: "JournalFixtures", dependencies: ["Rules", "Storage", "System", grdb],
+            name: "JournalFixtures", dependencies: ["Records", "Rules", "Storage", "System", grdb],
             path: "Tests/Support/JournalFixtures", swiftSettings: strict),
         .executableTarget(
             name: "watch-hints", dependencies: ["FileEvents", "System", "Watching"],
@@ -218,8 +218,7 @@ let package = Package(
             name: "Simulation",
             dependencies: [
                 "ActionAPI", "FileEvents", "Globbing", "Pipeline", "PluginProtocol", "LedgerRows", "Reconciling",
-                "Rules",
-                "Storage", "System", "TestKit", "Watching", logging,
+                "Records", "Rules", "Storage", "System", "TestKit", "Watching", logging,
             ], path: "Tests/Simulator/Simulation",
             swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
         .executableTarget(
@@ -260,8 +259,7 @@ let package = Package(
             "Storage",
             [
                 "FileEvents", "Globbing", "JournalFixtures", "JSON", "PluginProtocol", "LedgerRows", "Reconciling",
-                "Rules",
-                "Storage", "System", "TestKit", grdb, sqlite,
+                "Records", "Rules", "Storage", "System", "TestKit", grdb, sqlite,
             ], exclude: ["Golden"]),
         tests(
             "Configuration", in: "Configuration",
@@ -281,7 +279,7 @@ let package = Package(
             "Pipeline", in: "Pipeline",
             [
                 "ActionAPI", "ControlAPI", "FileEvents", "Globbing", "JSON", "Pipeline", "PluginProtocol",
-                "LedgerRows", "Reconciling",
+                "LedgerRows", "Reconciling", "Records",
                 "RegularExpressions", "Rules", "Settling", "Simulation", "Storage", "System", "TestKit", "Watching",
                 logging,
             ]),

@@ -1,3 +1,4 @@
+package import Records
 package import FileEvents
 package import Globbing
 package import JSON

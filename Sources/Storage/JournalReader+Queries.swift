@@ -1,3 +1,4 @@
+package import Records
 import FileEvents
 import Foundation
 import GRDB

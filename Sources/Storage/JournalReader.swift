@@ -1,3 +1,4 @@
+package import Records
 import GRDB
 import Glibc
 package import System

@@ -1,14 +1,5 @@
 import GRDB
-package import System
-
-/// The file from which an output was made, and the rule.
-package struct OutputMaker: Sendable, Hashable {
-    /// The name of the rule.
-    package var rule: String
-    package var source: PathBytes
-
-    package init(rule: String, source: PathBytes) { (self.rule, self.source) = (rule, source) }
-}
+import System
 
 /// The rows of the outputs of plugins.
 struct MakerTable {

@@ -3,6 +3,7 @@ import Glibc
 import LedgerRows
 import Reconciling
 import Rules
+import Records
 import Storage
 import System
 import TestKit
@@ -77,7 +78,7 @@ struct DiskStoreErrorTests {
         #expect(try bench.store.commit(changes(2), at: bench.clocks) == error)
         #expect(try bench.store.close(at: bench.wall) == error)
         bench.kill()
-        #expect(try bench.unfinished().map(\.number) == [1])
+        #expect(try bench.unfinished().map(\.job.number) == [1])
     }
 
     @Test func `an unreadable ledger row counts as missing, and nothing more is written`() throws {
@@ -159,7 +160,7 @@ struct DiskStoreErrorTests {
         let before = try bench.rows(query)
         #expect(try bench.store.unreadable.map(\.description).sorted() == ["1", "2", "3", "4", "5"])
         #expect(try bench.store.interrupted == 1)
-        #expect(try bench.unfinished().map(\.number) == [6])
+        #expect(try bench.unfinished().map(\.job.number) == [6])
         #expect(try bench.store.job(JobID("1"), at: bench.clocks) == nil)
         let state = "failed|unreadable-row|1"
         #expect(
@@ -198,7 +199,7 @@ struct DiskStoreErrorTests {
         try bench.end(isClean: true)
         #expect(TestFile.read(bench.root.appending("journal.db-wal")) == [])
         try other.close()
-        #expect(try bench.unfinished().map(\.number) == [1])
+        #expect(try bench.unfinished().map(\.job.number) == [1])
     }
 
     @Test func `a closed store does nothing`() throws {
@@ -209,6 +210,6 @@ struct DiskStoreErrorTests {
         #expect(store.job(JobID("1"), at: bench.clocks) == nil)
         #expect(throws: CancellationError.self) { try store.query { _ in 0 } }
         bench.kill()
-        #expect(try bench.unfinished().map(\.number) == [1])
+        #expect(try bench.unfinished().map(\.job.number) == [1])
     }
 }

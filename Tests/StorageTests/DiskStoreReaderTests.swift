@@ -5,6 +5,7 @@ import LedgerRows
 import PluginProtocol
 import Reconciling
 import Rules
+import Records
 import Storage
 import System
 import TestKit
@@ -16,7 +17,7 @@ struct DiskStoreReaderTests {
 
     /// Commits one job in each state, numbered 1 to 5.
     private func commitJobs() throws {
-        try bench.commit(.leased(1, rule: "s"), StoredJob.leased(2).retrying(at: bench.now + .seconds(60)))
+        try bench.commit(.leased(1, rule: "s"), OpenJob.leased(2).retrying(at: bench.now + .seconds(60)))
         for (number, state) in [(3, .succeeded), (4, .skipped), (5, .failed)] as [(UInt64, JobState)] {
             bench.wait(.seconds(1))
             var outcome = Outcome(state == .failed ? .failed : .succeeded, "as told", code: "c", outputs: ["/out/a"])
@@ -85,13 +86,13 @@ struct DiskStoreReaderTests {
         try bench.commit { $0.hasStarted = true }
         try bench.store.query { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
         func state(_ store: DiskStore) -> String {
-            let jobs = store.unfinishedJobs(of: rule, at: bench.clocks).map { "\($0.number)\($0.state)" }
+            let jobs = store.unfinishedJobs(of: rule, at: bench.clocks).map { "\($0.job.number)\($0.isRunning)" }
             let rows = store.rows(of: rule, below: "/", after: nil).map { "\($0.0)\($0.1.trust)" }
             return "\(jobs) \(rows) \(store.duePaths(of: rule)) \(store.stored.number)"
         }
         var states = [state(try bench.store)]
         for number in 0..<4 as Range<UInt64> {
-            let job = StoredJob.leased(number + 1)
+            let job = OpenJob.leased(number + 1)
             let path = PathBytes("/in/\(number)")
             try bench.commit {
                 $0.jobs[job.job.id] = JobChange(.unfinished(job), isNew: true)
@@ -99,9 +100,7 @@ struct DiskStoreReaderTests {
             }
             states.append(state(try bench.store))
             try bench.commit {
-                var ended = job
-                ended.state = .succeeded
-                $0.jobs[job.job.id] = JobChange(.ended(ended, Outcome(.succeeded)), isNew: false)
+                $0.jobs[job.job.id] = JobChange(.ended(job, .succeeded, Outcome(.succeeded)), isNew: false)
                 $0.rows[rule] = [path: LedgerRow(.sample(file: number))]
             }
             states.append(state(try bench.store))

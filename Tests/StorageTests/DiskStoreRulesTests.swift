@@ -4,6 +4,7 @@ import LedgerRows
 import PluginProtocol
 import Reconciling
 import Rules
+import Records
 import Storage
 import System
 import TestKit
@@ -125,7 +126,7 @@ struct DiskStoreRulesTests {
         #expect(started.map(\.id) == [ids[1]] && started.map(\.start) == [.resumed])
         for _ in 0..<2 {
             #expect(try bench.store.row(of: ids[1], at: "/in/a") == LedgerRow(.sample(size: 1)))
-            #expect(try bench.unfinished(ids[1]).map(\.number) == [1, 2])
+            #expect(try bench.unfinished(ids[1]).map(\.job.number) == [1, 2])
             try bench.commit { _ in }
         }
         #expect(try bench.rows("SELECT name FROM rules") == ["new"])
@@ -149,8 +150,8 @@ struct DiskStoreRulesTests {
         }
         #expect(try bench.store.row(of: old[0], at: "/in/a") == LedgerRow(.sample()))
         let jobs = try bench.unfinished(old[0])
-        #expect(jobs.map(\.number) == [1, 3] && jobs.map(\.job.rule) == ["new", "new"])
-        #expect(try bench.store.job(JobID("4"), at: bench.clocks)?.job.rule == "new")
+        #expect(jobs.map(\.job.number) == [1, 3] && jobs.map(\.job.rule) == ["new", "new"])
+        #expect(try bench.store.job(JobID("4"), at: bench.clocks)?.job.job.rule == "new")
         #expect(
             try bench.store.refusal(rule: "new", path: "/in/a.txt", snapshot: .sample())?.id == JobID("4"))
         #expect(try bench.store.stored.unloaded.isEmpty)
@@ -177,8 +178,8 @@ struct DiskStoreRulesTests {
         _ = store.register([rule("c"), rule("a", formerly: "b")], isWatching: true, at: bench.wall)
         _ = store.register([rule("b", formerly: "c"), rule("a")], isWatching: true, at: bench.wall)
         for _ in 0..<2 {
-            #expect(try bench.unfinished(ids[0]).map { "\($0.number) \($0.job.rule)" } == ["1 b"])
-            #expect(try bench.unfinished(ids[1]).map { "\($0.number) \($0.job.rule)" } == ["2 a"])
+            #expect(try bench.unfinished(ids[0]).map { "\($0.job.number) \($0.job.rule)" } == ["1 b"])
+            #expect(try bench.unfinished(ids[1]).map { "\($0.job.number) \($0.job.rule)" } == ["2 a"])
             try bench.commit { _ in }
         }
         #expect(try bench.rows("SELECT id, rule FROM jobs ORDER BY id") == ["1|b", "2|a"])
@@ -216,7 +217,7 @@ struct DiskStoreRulesTests {
 
     /// Commits a job that waits 30 seconds for its next attempt.
     private func commitRetry() throws {
-        try bench.commit(StoredJob.leased(1).retrying(at: bench.now + .seconds(30)))
+        try bench.commit(OpenJob.leased(1).retrying(at: bench.now + .seconds(30)))
     }
 
     private func due() throws -> Duration? { try bench.unfinished().first?.due.map { $0 - bench.now } }
@@ -274,9 +275,9 @@ struct DiskStoreRulesTests {
         former.deviceMinor &+= 7
         let (was, present) = (snapshot(former, inode: 5), snapshot(identity, inode: 5))
         let path = directory.appending("a")
-        var job = StoredJob.leased(1, .sample(.modified, path, was, before: was))
+        var job = OpenJob.leased(1, .sample(.modified, path, was, before: was))
         job.offer?.left = was
-        var failed = StoredJob.leased(2, .sample(.created, path, was))
+        var failed = OpenJob.leased(2, .sample(.created, path, was))
         failed.offer?.left = was
         try bench.commit(job)
         try bench.end(failed, .failed, Outcome(.failed), isNew: true)
@@ -291,7 +292,7 @@ struct DiskStoreRulesTests {
             #expect(store.paths(of: RuleID(1), handling: present.identity, limit: .max) == [path])
             #expect(store.row(of: RuleID(1), at: "/elsewhere")?.handled == .sample(file: 6))
             for number in 1...2 as ClosedRange<UInt64> {
-                let found = try #require(store.job(JobID("\(number)"), at: bench.clocks))
+                let found = try #require(store.job(JobID("\(number)"), at: bench.clocks)?.job)
                 #expect(found.job.event.snapshot == present && found.offer?.event.snapshot == present)
                 #expect(found.offer?.left == present)
                 if number == 1 { #expect(found.job.event.before == present) }

@@ -3,6 +3,7 @@ import LedgerRows
 import PluginProtocol
 import Reconciling
 import Rules
+import Records
 import Storage
 import System
 import TestKit
@@ -10,7 +11,7 @@ import Testing
 
 /// The history of finished jobs, and how much of it is stored.
 struct HistoryTests {
-    private static func job(_ number: Int) -> StoredJob {
+    private static func job(_ number: Int) -> OpenJob {
         .leased(UInt64(number), .sample(.created, PathBytes("/in/\(number)")))
     }
 
@@ -19,7 +20,7 @@ struct HistoryTests {
         func jobs() throws -> [String] {
             try bench.rows("SELECT id, state, attempt, coalesce(code, ''), coalesce(message, '') FROM jobs")
         }
-        var job = StoredJob.leased(1)
+        var job = OpenJob.leased(1)
         try bench.commit {
             $0.jobs[JobID("1")] = JobChange(.unfinished(job.retrying(at: bench.now + .seconds(3))), isNew: true)
             $0.attempts = [(JobID("1"), bench.attempt(job, Outcome(.retry, "not now")))]
@@ -68,9 +69,9 @@ struct HistoryTests {
         let bench = StoreBench(keeping: JournalRetention(period: .seconds(3600)))
         try bench.commit { changes in
             for number in 1_000..<1_200 {
-                var job = Self.job(number)
-                job.state = number == 1_100 ? .failed : .succeeded
-                changes.jobs[job.job.id] = JobChange(.ended(job, Outcome(.succeeded)), isNew: true)
+                let job = Self.job(number)
+                let state: JobState = number == 1_100 ? .failed : .succeeded
+                changes.jobs[job.job.id] = JobChange(.ended(job, state, Outcome(.succeeded)), isNew: true)
             }
         }
         func commit(_ size: UInt64) throws -> [String] {
@@ -126,7 +127,7 @@ struct HistoryTests {
 
     @Test func `the last attempts of a job that is never ready are stored`() throws {
         let bench = StoreBench()
-        let job = StoredJob.leased(1)
+        let job = OpenJob.leased(1)
         try bench.commit(job)
         for number in 1...50 {
             try bench.commit {

@@ -6,6 +6,7 @@ import LedgerRows
 import PluginProtocol
 import Reconciling
 import Rules
+import Records
 import Storage
 import Synchronization
 import System
@@ -30,7 +31,7 @@ struct JournalCopyTests {
         var changes = TurnChanges()
         for number in numbers {
             let path = PathBytes("/in/\(number)")
-            let job = StoredJob.leased(number, .sample(.created, path, .sample(file: number)))
+            let job = OpenJob.leased(number, .sample(.created, path, .sample(file: number)))
             changes.jobs[job.job.id] = JobChange(.unfinished(job), isNew: true)
             changes.rows[StoreBench.rule, default: [:]][path] = LedgerRow(.sample(file: number))
         }
@@ -70,9 +71,7 @@ struct JournalCopyTests {
         // Changes of the copy do not affect the journal.
         var changes = TurnChanges()
         for job in copy.unfinishedJobs(of: StoreBench.rule, at: bench.clocks) {
-            var job = job
-            job.state = .succeeded
-            changes.jobs[job.job.id] = JobChange(.ended(job, Outcome(.succeeded)), isNew: false)
+            changes.jobs[job.job.id] = JobChange(.ended(job, .succeeded, Outcome(.succeeded)), isNew: false)
         }
         #expect(copy.commit(changes, at: bench.clocks) == nil)
         #expect(copy.openJobs().isEmpty)

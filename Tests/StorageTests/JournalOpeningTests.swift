@@ -3,6 +3,7 @@ import GRDB
 import Glibc
 import LedgerRows
 import Reconciling
+import Records
 import Storage
 import Synchronization
 import System

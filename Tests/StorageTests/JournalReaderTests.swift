@@ -5,6 +5,7 @@ import Glibc
 import Globbing
 import JournalFixtures
 import Rules
+import Records
 import Storage
 import System
 import TestKit

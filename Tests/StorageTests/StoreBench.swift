@@ -3,6 +3,7 @@ import GRDB
 import LedgerRows
 import Reconciling
 import Rules
+import Records
 import Storage
 import Synchronization
 import System
@@ -80,27 +81,25 @@ final class StoreBench: Sendable {
     }
 
     /// Commits the state of jobs.
-    func commit(isNew: Bool = true, _ jobs: StoredJob...) throws {
+    func commit(isNew: Bool = true, _ jobs: OpenJob...) throws {
         try commit { changes in
-            for job in jobs { changes.jobs[job.job.id] = JobChange(.unfinished(job), isNew: isNew) }
+            for open in jobs { changes.jobs[open.job.id] = JobChange(.unfinished(open), isNew: isNew) }
         }
     }
 
     /// Commits the outcome of a job with its last attempt.
-    func end(_ job: StoredJob, _ state: JobState, _ outcome: Outcome, isNew: Bool = false) throws {
-        var job = job
-        job.state = state
+    func end(_ open: OpenJob, _ state: JobState, _ outcome: Outcome, isNew: Bool = false) throws {
         try commit {
-            $0.jobs[job.job.id] = JobChange(.ended(job, outcome), isNew: isNew)
-            $0.attempts = [(job.job.id, attempt(job, outcome))]
+            $0.jobs[open.job.id] = JobChange(.ended(open, state, outcome), isNew: isNew)
+            $0.attempts = [(open.job.id, attempt(open, outcome))]
         }
     }
 
-    func attempt(_ job: StoredJob, _ outcome: Outcome) -> AttemptRecord {
-        AttemptRecord(number: job.job.attempt, started: wall, duration: .milliseconds(5), outcome: outcome)
+    func attempt(_ open: OpenJob, _ outcome: Outcome) -> AttemptRecord {
+        AttemptRecord(number: open.job.attempt, started: wall, duration: .milliseconds(5), outcome: outcome)
     }
 
-    func unfinished(_ rule: RuleID = rule) throws -> [StoredJob] { try store.unfinishedJobs(of: rule, at: clocks) }
+    func unfinished(_ rule: RuleID = rule) throws -> [OpenJob] { try store.unfinishedJobs(of: rule, at: clocks) }
 
     // MARK: The file
 
@@ -129,20 +128,17 @@ final class StoreBench: Sendable {
     }
 }
 
-extension StoredJob {
+extension OpenJob {
     /// Creates a leased job of an offer, with the given number.
-    static func leased(
-        _ number: UInt64, _ event: FileEvent = .sample(), rule: String = "r", due: ContinuousClock.Instant? = nil
-    ) -> StoredJob {
-        var job = Job(id: JobID("\(number)"), rule: rule, event: event)
+    static func leased(_ number: UInt64, _ event: FileEvent = .sample(), rule: String = "r") -> OpenJob {
+        var job = Job(id: JobID("\(number)"), rule: rule, event: event, number: number)
         job.attempt = 1
-        return StoredJob(job, .running, Offer(number: number, event: event), number: number, due: due)
+        return OpenJob(job, Offer(number: number, event: event))
     }
 
     /// Returns the same job while it waits for its next attempt.
-    func retrying(at due: ContinuousClock.Instant) -> StoredJob {
+    func retrying(at due: ContinuousClock.Instant) -> OpenJob {
         var other = self
-        (other.state, other.due) = (.pending, due)
         other.offer?.state = .retrying(due)
         return other
     }

@@ -7,6 +7,8 @@ package import System
 package struct Offer: Sendable {
     package enum State: Sendable, Hashable {
         case leased
+        /// It was given up before a restart, and its `on_failure` runs.
+        case givenUp
         /// The next attempt is due at the time.
         case retrying(ContinuousClock.Instant)
     }
@@ -15,18 +17,17 @@ package struct Offer: Sendable {
     package var event: FileEvent
     /// The metadata that the action is offered; nil for a deletion.
     package var offered: Snapshot? { event.kind == .deleted ? nil : event.snapshot }
-    package var attempt = 1
     package var state = State.leased
-    /// The number of finished steps.
-    package var steps = 0
+    /// Whether an attempt before the current one may have started an action.
+    package var hasRun = false
+    /// Whether steps of it are finished.
+    package var hasSteps = false
     /// Whether a finished step has removed the input.
     package var hasRemovedInput = false
     /// Whether an attempt at the current step was interrupted by a kill, a timeout or a signal.
     package var isInterrupted = false
     /// Whether a path of the event was uncertain at the lease.
     package var isUncertain: Bool
-    /// Whether it was given up and its `on_failure` runs, which survives a restart.
-    package var isGivenUp = false
     /// Whether the current step may remove the input without finishing.
     package var mayRemoveInput = false
     /// The file at the path at the end of the last attempt; for a move, before the first attempt, the file at the
@@ -53,13 +54,14 @@ package struct Offer: Sendable {
 
     package var path: PathBytes { event.path }
     package var paths: [PathBytes] { event.paths }
-    /// Whether an attempt before the current one may have started its action.
-    package var mayHaveStarted: Bool { attempt > 1 || isInterrupted }
     /// Whether an interrupted attempt may have removed the input without finishing.
     package var mayHaveRemovedInput: Bool { isInterrupted && mayRemoveInput }
-    package var isRunning: Bool { state == .leased }
+    package var isRunning: Bool { if case .retrying = state { false } else { true } }
+    /// Records that an attempt may have started an action, and may have done a part of the work.
+    package mutating func interrupt() { (isInterrupted, hasRun) = (true, true) }
+
     /// Whether the events at its paths are recorded for its outcome.
-    package var keepsRecord: Bool { isRunning || steps > 0 }
+    package var keepsRecord: Bool { isRunning || hasSteps }
     /// The signs with which its path is due again if the action has not started.
     package var signs: Hint.Signs { event.kind == .modified ? .written : [] }
 

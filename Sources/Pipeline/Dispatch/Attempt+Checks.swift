@@ -1,7 +1,9 @@
 import ActionAPI
 import FileEvents
 import Glibc
+import LedgerRows
 import PluginProtocol
+import Records
 import Rules
 import Settling
 import System
@@ -10,7 +12,7 @@ import System
 extension Attempt {
     /// Checks the file and the conditions of the rule that need its content; returns nil to continue.
     func check(_ part: inout Part, _ files: WatchedPaths) -> Termination? {
-        if part.input.hasLostInput {
+        if part.job.hasLostInput {
             let message = "a finished step that is no longer in the rule has moved or removed the file"
             return .outcome(Outcome(.failed, message, code: "rule-changed"))
         }
@@ -31,14 +33,14 @@ extension Attempt {
         let event = part.job.event
         guard event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw, event.tail == nil else { return nil }
         switch files.inspect(at: event.path) {
-        case .absent where part.input.isStored && event.kind == .moved: return nil
-        case .absent where part.input.isStored: return .outcome(.gone)
+        case .absent where part.job.isStored && event.kind == .moved: return nil
+        case .absent where part.job.isStored: return .outcome(.gone)
         case .absent: return part.input.mayBeDone ? nil : .gone
         case .unreadable(let errno):
             return unreadable(part, Waiting(.unreadable, "it can't be checked: \(SystemError(errno: errno))"))
         case .present(let snapshot):
             let isOfContent = event.kind == .created || event.kind == .modified
-            guard isOfContent, snapshot.type == .file, !part.input.isStored, !part.input.mayBeDone else { return nil }
+            guard isOfContent, snapshot.type == .file, !part.job.isStored, !part.input.mayBeDone else { return nil }
             return snapshot.hasSameContent(as: event.snapshot) ? nil : .changed
         }
     }
@@ -102,7 +104,7 @@ extension Attempt {
     /// The checksum is stored with the ledger row once the job has succeeded.
     private func compareContent(_ part: inout Part, _ files: WatchedPaths) -> Termination? {
         let event = part.job.event
-        guard rule.sameContent == .ignore, !part.input.isStored, event.snapshot.type == .file,
+        guard rule.sameContent == .ignore, !part.job.isStored, event.snapshot.type == .file,
             event.kind == .created || event.kind == .modified
         else { return nil }
         switch ContentDigest.sha256(of: event.path, below: event.root, within: limit) {
@@ -111,7 +113,7 @@ extension Attempt {
                 snapshot.hasSameContent(as: event.snapshot)
             else { return .changed }
             part.job.event.snapshot.digest = digest
-            guard event.kind == .modified, digest == event.before?.digest, part.input.isCertain,
+            guard event.kind == .modified, digest == event.before?.digest, part.input.offer?.isUncertain == false,
                 !part.input.hasStartedBefore
             else { return nil }
             let message = "it was written again with the content that was processed before"

@@ -2,8 +2,10 @@ import ActionAPI
 import FileEvents
 import Glibc
 import Globbing
+import LedgerRows
 import Logging
 import PluginProtocol
+import Records
 import Rules
 import Settling
 import System
@@ -14,27 +16,6 @@ import System
 struct Attempt: Sendable {
     /// Runs one action for several jobs, and returns one outcome for each, in order.
     typealias Perform = @Sendable (Action, [Invocation]) -> [Outcome]
-
-    /// A leased job.
-    struct Input: Sendable {
-        var job: Job
-        /// The number of the job, which is that of its offer.
-        var number: UInt64
-        /// Whether its event is not compared with the ledger, and is therefore reported even if the file has changed.
-        var isStored = false
-        /// Whether an action of it has started before.
-        var hasStartedBefore = false
-        /// Whether an earlier attempt was interrupted, and may have done a part of the work.
-        var isInterrupted = false
-        /// Whether an earlier attempt may have removed the file without finishing.
-        var mayBeDone = false
-        /// Whether the action is known to have received the content of the row.
-        var isCertain = true
-        /// Whether the file was removed by a finished step that the rule no longer has.
-        var hasLostInput = false
-
-        var paths: [PathBytes] { job.event.paths }
-    }
 
     enum Termination: Sendable {
         case outcome(Outcome)
@@ -49,7 +30,8 @@ struct Attempt: Sendable {
     /// The state of one job.
     struct Part: Sendable {
         var job: Job
-        let input: Input
+        /// The job as it was leased.
+        let input: OpenJob
         var termination = Termination.outcome(Outcome(.succeeded))
         /// Whether it has no step left.
         var isOver = false
@@ -62,7 +44,7 @@ struct Attempt: Sendable {
         /// Whether a finished step has removed the file.
         var hasRemovedInput = false
 
-        init(_ input: Input) {
+        init(_ input: OpenJob) {
             job = input.job
             self.input = input
         }
@@ -94,7 +76,7 @@ struct Attempt: Sendable {
         var duration: Duration
     }
 
-    let inputs: [Input]
+    let inputs: [OpenJob]
     let rule: Rule
     let perform: Perform
     let stop: StopSignal
@@ -152,7 +134,7 @@ struct Attempt: Sendable {
                 let job = parts[index].job
                 var invocation = invocation(job, now: now, timeout: timeout)
                 invocation.expectsSettled =
-                    step == 0 && job.failure == nil && !parts[index].input.isStored
+                    step == 0 && job.failure == nil && !job.isStored
                     && (job.event.kind == .created || job.event.kind == .modified)
                 return invocation
             }
@@ -262,4 +244,17 @@ extension Attempt.Part {
         changes = whole.changes + outcomes.flatMap(\.changes)
         termination = .outcome(whole)
     }
+}
+
+// What an earlier attempt at a leased job may have done.
+extension OpenJob {
+    /// Whether an action of it has started before.
+    var hasStartedBefore: Bool {
+        if job.failure != nil || !job.steps.isEmpty { return true }
+        return (offer?.hasRun ?? (job.attempt > 1)) && job.previous?.isUnstarted != true
+    }
+    /// Whether an earlier attempt was interrupted, and may have done a part of the work.
+    var isInterrupted: Bool { offer.map { $0.isInterrupted || $0.hasSteps } ?? false }
+    /// Whether an earlier attempt may have removed the file without finishing.
+    var mayBeDone: Bool { offer.map { $0.hasRemovedInput || $0.mayHaveRemovedInput } ?? false }
 }

@@ -1,7 +1,7 @@
 import ActionAPI
 import FileEvents
 import Rules
-import Storage
+import Records
 import Synchronization
 import System
 
@@ -18,10 +18,10 @@ final class DestinationClaims: OutputClaims {
     }
 
     private let claims = Mutex(Claims())
-    private let store: DiskStore
+    private let store: any Journal
     private let host: Host
 
-    init(_ store: DiskStore, _ host: Host) { (self.store, self.host) = (store, host) }
+    init(_ store: any Journal, _ host: Host) { (self.store, self.host) = (store, host) }
 
     func claim(_ output: PathBytes, for job: Job, replacing replaceable: ReplaceableOutputs) -> ClaimRefusal? {
         claims.withLock { claims in

@@ -2,6 +2,7 @@ import FileEvents
 import LedgerRows
 import PluginProtocol
 import Reconciling
+import Records
 import Rules
 import Settling
 import System
@@ -18,7 +19,7 @@ extension Dispatcher {
     /// Leases up to a number of jobs of a rule for one attempt.
     mutating func nextInputs(
         _ state: RuleState, _ count: Int, _ reconciler: inout Reconciler, at time: GateTime
-    ) -> [Attempt.Input] {
+    ) -> [OpenJob] {
         var inputs = nextStored(state, count, &reconciler, at: time)
         var bytes: UInt64 = 0
         let isBatch = state.rule.batch != nil
@@ -36,18 +37,18 @@ extension Dispatcher {
     /// requested if the others are held.
     mutating func nextStored(
         _ state: RuleState, _ count: Int, isManual: Bool = false, _ reconciler: inout Reconciler, at time: GateTime
-    ) -> [Attempt.Input] {
-        var inputs: [Attempt.Input] = []
+    ) -> [OpenJob] {
+        var inputs: [OpenJob] = []
         for number in state.jobs.due {
             guard inputs.count < count else { break }
-            guard let entry = state.jobs[number], let after = entry.schedule?.after else { continue }
+            guard let job = state.jobs[number], let after = job.schedule?.after else { continue }
             if after > 0, after >= reconciler.views[state.index].nextDuePosition ?? .max { continue }
             // A raw event that the kernel reported after the file had settled follows the event of the file.
-            let event = entry.job.event
+            let event = job.event
             if isManual, event.origin != .manual { continue }
             if event.kind.isRaw, reconciler.views[state.index].isDue(event.path, before: event.time) { continue }
-            guard event.paths.allSatisfy({ uses.allows($0, state.rule.sharesFile) }), opens(entry, state, at: time),
-                let input = jobs.lease(entry, state, &reconciler, at: time)
+            guard event.paths.allSatisfy({ uses.allows($0, state.rule.sharesFile) }), opens(job, state, at: time),
+                let input = jobs.lease(stored: job, state, &reconciler, at: time)
             else { continue }
             inputs.append(input)
         }
@@ -55,34 +56,33 @@ extension Dispatcher {
     }
 
     /// Whether the gates let a due stored job run; otherwise it waits.
-    private mutating func opens(_ entry: JobTable.Entry, _ state: RuleState, at time: GateTime) -> Bool {
-        let event = entry.job.event
-        let job = DueJob(
-            event: event, hasStartedBefore: entry.job.hasStarted,
-            isInterrupted: entry.job.isInterrupted || !entry.job.steps.isEmpty)
-        if var wait = state.gates.wait(for: job, at: time) {
+    private mutating func opens(_ job: Job, _ state: RuleState, at time: GateTime) -> Bool {
+        let event = job.event
+        let due = DueJob(
+            event: event, hasStartedBefore: job.hasStarted, isInterrupted: job.isInterrupted || !job.steps.isEmpty)
+        if var wait = state.gates.wait(for: due, at: time) {
             engine.record(&wait, of: event, state)
-            state.jobs.delay(entry.number, until: wait.until ?? time.now + .seconds(60))
-            if wait.waiting != entry.job.waiting { state.jobs.update(entry.number) { $0.job.waiting = wait.waiting } }
+            state.jobs.delay(job.number, until: wait.until ?? time.now + .seconds(60))
+            if wait.waiting != job.waiting { state.jobs.update(job.number) { $0.waiting = wait.waiting } }
             return false
         }
-        guard entry.job.attempt == 0, !event.kind.isLifecycle,
+        guard job.attempt == 0, !event.kind.isLifecycle,
             isOneTooMany(event.path, of: event.path, state, at: time.now)
         else { return true }
         // Skipping a piece of text would break the order.
-        state.jobs.delay(entry.number, until: time.now + LoopGuard.period)
+        state.jobs.delay(job.number, until: time.now + LoopGuard.period)
         return false
     }
 
     /// Leases a candidate if the gates let it run.
     mutating func take(
         _ candidate: Reconciler.Candidate, _ state: RuleState, _ reconciler: inout Reconciler, at time: GateTime
-    ) -> Attempt.Input? {
+    ) -> OpenJob? {
         let event = candidate.event
-        let retried = candidate.retried.flatMap { state.jobs[$0.number]?.job }
+        let retried = candidate.retried.flatMap { state.jobs[$0.number] }
         let job = DueJob(
             event: event, hasStartedBefore: candidate.retried != nil && retried?.previous?.isUnstarted != true,
-            isInterrupted: candidate.retried.map { $0.isInterrupted || $0.steps > 0 } ?? false)
+            isInterrupted: candidate.retried.map { $0.isInterrupted || $0.hasSteps } ?? false)
         guard mayRun(candidate, job, state, &reconciler, at: time) else { return nil }
         let isLooping =
             candidate.retried == nil && !event.kind.isLifecycle && state.rule.group == nil
@@ -105,7 +105,7 @@ extension Dispatcher {
             return input
         }
         if isEndless, !isLooping { reportChain(state, event.path, at: time.now) }
-        jobs.endUnrun(input, state, refusal, &reconciler, at: time.now)
+        jobs.endUnrun(input.job, state, refusal, &reconciler, at: time.now)
         return nil
     }
 

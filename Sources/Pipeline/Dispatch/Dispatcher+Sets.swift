@@ -1,6 +1,7 @@
 import FileEvents
 import LedgerRows
 import Reconciling
+import Records
 import Rules
 import Settling
 import System
@@ -10,7 +11,7 @@ extension Dispatcher {
     /// Leases the next due file and all files of its set, once the set is complete.
     mutating func nextSet(
         _ state: RuleState, _ group: Grouping, _ reconciler: inout Reconciler, at time: GateTime
-    ) -> [Attempt.Input] {
+    ) -> [OpenJob] {
         let stored = nextStored(state, 1, &reconciler, at: time)
         guard stored.isEmpty else { return stored }
         while let candidate = reconciler.views[state.index].nextCandidate(at: time.now) {
@@ -23,9 +24,9 @@ extension Dispatcher {
     private mutating func set(
         of candidate: Reconciler.Candidate, _ state: RuleState, _ group: Grouping, _ reconciler: inout Reconciler,
         at time: GateTime
-    ) -> [Attempt.Input] {
+    ) -> [OpenJob] {
         let event = candidate.event
-        let hasStarted = candidate.retried.flatMap { state.jobs[$0.number]?.job.hasStarted } ?? false
+        let hasStarted = candidate.retried.flatMap { state.jobs[$0.number]?.hasStarted } ?? false
         let members =
             event.kind == .deleted
             ? [] : sets.members(of: event, state, group, jobs, reconciler, hasStarted: hasStarted)
@@ -92,8 +93,8 @@ extension Dispatcher {
     private mutating func lease(
         _ candidates: [Reconciler.Candidate], named name: PathBytes, _ state: RuleState, _ reconciler: inout Reconciler,
         at now: ContinuousClock.Instant
-    ) -> [Attempt.Input] {
-        var inputs: [Attempt.Input] = []
+    ) -> [OpenJob] {
+        var inputs: [OpenJob] = []
         for candidate in candidates { inputs.append(jobs.lease(candidate, state, &reconciler)) }
         guard candidates.contains(where: { $0.retried == nil }) else { return inputs }
         guard isOneTooMany(name, of: inputs[0].job.event.path, state, at: now) else {
@@ -102,11 +103,11 @@ extension Dispatcher {
         }
         state.gates.loop.suspend(inputs.map(\.job.event.path), at: now)
         for input in inputs where !input.hasStartedBefore {
-            jobs.endUnrun(input, state, .loop("set", LoopGuard.limit), &reconciler, at: now)
+            jobs.endUnrun(input.job, state, .loop("set", LoopGuard.limit), &reconciler, at: now)
         }
         for input in inputs where input.hasStartedBefore {
-            state.jobs.update(input.number) { $0.job.attempt -= 1 }
-            reconciler.views[state.index].postpone(input.number, for: LoopGuard.gate, until: now + LoopGuard.period)
+            state.jobs.update(input.job.number) { $0.attempt -= 1 }
+            reconciler.views[state.index].postpone(input.job.number, for: LoopGuard.gate, until: now + LoopGuard.period)
         }
         return []
     }

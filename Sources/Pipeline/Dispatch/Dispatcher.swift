@@ -5,7 +5,7 @@ import PluginProtocol
 import Reconciling
 import Rules
 import Settling
-import Storage
+import Records
 import System
 
 /// The last stage: leases due jobs, runs their actions on threads of a pool, and records their outcomes.
@@ -20,7 +20,7 @@ struct Dispatcher: ~Copyable {
     var pauses = Pauses()
     /// The rule and the jobs of each running attempt, by its first job, and the signal that stops it for a newer
     /// event.
-    private var running: [JobID: (rule: RuleID, inputs: [Attempt.Input], stop: StopSignal?)] = [:]
+    private var running: [JobID: (rule: RuleID, inputs: [OpenJob], stop: StopSignal?)] = [:]
     /// The rules that were added again while an old attempt ran that is now finished.
     ///
     /// Nothing starts until their jobs are restored.
@@ -51,7 +51,7 @@ struct Dispatcher: ~Copyable {
     var runningCount: Int { lanes.count - prepared.count }
 
     /// Returns the running job with the id, even if its rule was removed since; nil if no attempt at it runs.
-    func runningInput(_ id: JobID) -> (rule: RuleID, input: Attempt.Input)? {
+    func runningInput(_ id: JobID) -> (rule: RuleID, input: OpenJob)? {
         for attempt in running.values {
             if let input = attempt.inputs.first(where: { $0.job.id == id }) { return (attempt.rule, input) }
         }
@@ -61,7 +61,7 @@ struct Dispatcher: ~Copyable {
     /// Returns the unfinished job with the id.
     func find(_ id: JobID) -> (state: RuleState, number: UInt64)? {
         guard let (rule, input) = runningInput(id) else { return jobs.rules.find(id) }
-        return jobs.rules[rule].map { ($0, input.number) }
+        return jobs.rules[rule].map { ($0, input.job.number) }
     }
 
     /// Returns the earliest time after the last turn at which ``fill(_:at:isGathering:)`` may have new work.
@@ -98,7 +98,7 @@ struct Dispatcher: ~Copyable {
         let time = gateTime(reconciler, at: now)
         sets.forgetListings()
         lanes.startFilling()
-        startGivenUp(at: now)
+        startGivenUp(reconciler, at: now)
         var names: [String: RuleState] = [:]
         for state in jobs.rules.active(reconciler) where hasWork(state, reconciler) {
             checkWindow(of: state, at: time)
@@ -152,13 +152,13 @@ struct Dispatcher: ~Copyable {
             hasWork(state, reconciler), state.ruleGates.breaker?.canStart(running: count, at: time.now) ?? true
         else { return false }
         let isClosed = state.ruleGates.window?.opens != nil
-        if isClosed, !state.jobs.due.contains(where: { state.jobs[$0]?.job.event.origin == .manual }) { return false }
+        if isClosed, !state.jobs.due.contains(where: { state.jobs[$0]?.event.origin == .manual }) { return false }
         if isGathering, state.ruleGates.batch?.mayLease(at: time.now) == false { return false }
         guard lanes.capacity(for: rule, at: time.now) > 0 else {
             if count == 0 { lanes.wait(rule.name, at: time.now) }
             return false
         }
-        let inputs: [Attempt.Input]
+        let inputs: [OpenJob]
         if isClosed {
             inputs = nextStored(state, state.nextSize, isManual: true, &reconciler, at: time)
         } else if let group = rule.group {
@@ -185,7 +185,7 @@ struct Dispatcher: ~Copyable {
         if !hasWork(state, reconciler) { state.ruleGates.batch?.close() }
     }
 
-    private mutating func prepare(_ inputs: [Attempt.Input], _ state: RuleState, at now: ContinuousClock.Instant) {
+    private mutating func prepare(_ inputs: [OpenJob], _ state: RuleState, at now: ContinuousClock.Instant) {
         let rule = state.rule
         let jobs = inputs.map(\.job)
         lanes.start(jobs, at: now)
@@ -199,7 +199,7 @@ struct Dispatcher: ~Copyable {
 
     /// Stops the attempt at an offer whose file has changed.
     func stop(_ view: Int, _ number: UInt64) {
-        guard let job = jobs.rules[view].jobs[number]?.job else { return }
+        guard let job = jobs.rules[view].jobs[number] else { return }
         running[job.id]?.stop?.raise()
     }
 
@@ -209,14 +209,14 @@ struct Dispatcher: ~Copyable {
     var hasGivenUp: Bool { givenUp.queue.contains { jobs.rules[$0.rule].map { !pauses.hold($0.rule.name) } ?? false } }
 
     /// Starts `on_failure` for the jobs for which there are slots, and whose files are not in use.
-    private mutating func startGivenUp(at now: ContinuousClock.Instant) {
+    private mutating func startGivenUp(_ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) {
         for group in givenUp.take() {
             // The jobs of a removed rule are stored.
             guard let state = jobs.rules[group.rule] else { continue }
-            let inputs = group.numbers.compactMap { state.givenUpInput($0) }
+            let inputs = group.numbers.compactMap { state.givenUpInput($0, reconciler.views[state.index].offer($0)) }
             guard !inputs.isEmpty else { continue }
             let rule = state.rule
-            let isFree = inputs.flatMap(\.paths).allSatisfy { uses.allows($0, rule.sharesFile) }
+            let isFree = inputs.flatMap(\.job.event.paths).allSatisfy { uses.allows($0, rule.sharesFile) }
             if isFree, !pauses.hold(rule.name), lanes.capacity(for: rule, at: now) > 0 {
                 prepare(inputs, state, at: now)
             } else {
@@ -254,15 +254,15 @@ struct Dispatcher: ~Copyable {
     mutating func record(_ result: Attempt.Result, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant) {
         guard let first = result.parts.first?.job else { preconditionFailure("an attempt at no job") }
         lanes.end(first.id, at: now)
-        uses.remove(result.parts.flatMap(\.input.paths))
+        uses.remove(result.parts.flatMap(\.job.event.paths))
         let attempt = running.removeValue(forKey: first.id)
         recordEnd(of: result, at: now)
-        guard let id = attempt?.rule, let state = jobs.rules[id], state.jobs[result.parts[0].input.number] != nil else {
+        guard let id = attempt?.rule, let state = jobs.rules[id], state.jobs[result.parts[0].job.number] != nil else {
             if let id = attempt?.rule {
                 if jobs.rules[id] != nil { returned.insert(id) }
                 jobs.recordRetired(result, id)
             }
-            for part in result.parts { wake(part.input.paths, &reconciler) }
+            for part in result.parts { wake(part.job.event.paths, &reconciler) }
             return
         }
         sets.takeBackCount(of: result, state)
@@ -279,9 +279,9 @@ struct Dispatcher: ~Copyable {
                 random: isCollected ? random : engine.host.random(), wasRestarted: wasRestarted, now: now,
                 batch: isCollected ? first.id : part.job.id)
             if let report = jobs.record(ended, &reconciler) { reports.append(report) }
-            wake(part.input.paths, &reconciler)
+            wake(part.job.event.paths, &reconciler)
         }
-        givenUp.queue(result.parts.map(\.input.number), of: state)
+        givenUp.queue(result.parts.map(\.job.number), of: state)
         if reports.count > 1, isCollected {
             engine.report(.batch(reports))
         } else {

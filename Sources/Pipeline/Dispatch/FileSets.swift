@@ -5,7 +5,7 @@ import PluginProtocol
 import Reconciling
 import Rules
 import Settling
-import Storage
+import Records
 import System
 
 /// The sets of files of `group`, which are handled together once all of them exist.
@@ -121,11 +121,11 @@ extension JobRegistry {
     /// none.
     fileprivate func refusal(of member: FileSets.Member, _ rule: String) -> Refusal? {
         for change in changes.jobs.values {
-            guard case .ended(let stored, let outcome) = change.fate, outcome.code == Outcome.readyCode,
-                stored.job.rule == rule, stored.job.event.path == member.path,
-                stored.job.event.snapshot.hasSameContent(as: member.snapshot)
+            guard case .ended(let open, _, let outcome, _) = change.fate, outcome.code == Outcome.readyCode,
+                open.job.rule == rule, open.job.event.path == member.path,
+                open.job.event.snapshot.hasSameContent(as: member.snapshot)
             else { continue }
-            return Refusal(id: stored.job.id, snapshot: member.snapshot, message: outcome.message)
+            return Refusal(id: open.job.id, snapshot: member.snapshot, message: outcome.message)
         }
         return engine.store.refusal(rule: rule, path: member.path, snapshot: member.snapshot)
     }

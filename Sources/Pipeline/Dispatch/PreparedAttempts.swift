@@ -2,6 +2,7 @@ import ActionAPI
 import FileEvents
 import Glibc
 import Logging
+import Records
 import Rules
 import System
 
@@ -23,7 +24,7 @@ struct PreparedAttempts {
 
     var count: Int { attempts.count }
 
-    mutating func add(_ inputs: [Attempt.Input], _ rule: Rule, _ stop: StopSignal) {
+    mutating func add(_ inputs: [OpenJob], _ rule: Rule, _ stop: StopSignal) {
         attempts.append(
             Attempt(
                 inputs: inputs, rule: rule, perform: engine.perform, stop: stop, log: engine.log, host: engine.host,

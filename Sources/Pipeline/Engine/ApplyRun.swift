@@ -3,7 +3,7 @@ package import FileEvents
 package import Logging
 import PluginProtocol
 package import Rules
-package import Storage
+package import Records
 import Synchronization
 package import System
 import Watching
@@ -34,7 +34,7 @@ package final class ApplyRun: Sendable {
     ///   - log: The logger for messages of handlers and plugins.
     ///   - report: Called on the thread of the run, in order.
     package init(
-        _ rule: Rule, limit: Int, store: DiskStore,
+        _ rule: Rule, limit: Int, store: any Journal,
         perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome], log: Logger,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {
@@ -85,7 +85,7 @@ extension Engine {
     ///   - undo: See ``Options/undo``.
     /// - Returns: Nil once it is committed.
     package static func carryOut(
-        _ command: JobCommand, _ ruleset: Ruleset, in store: DiskStore,
+        _ command: JobCommand, _ ruleset: Ruleset, in store: any Journal,
         undo: @escaping @Sendable (FileChange, FileEvent) -> String?
     ) -> StorageError? {
         var options = Options(jobs: 1, isOnce: true)

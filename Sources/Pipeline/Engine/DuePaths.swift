@@ -3,7 +3,7 @@ import LedgerRows
 import Reconciling
 import Rules
 import Settling
-import Storage
+import Records
 import Synchronization
 package import System
 

@@ -3,7 +3,7 @@ package import FileEvents
 package import Logging
 package import Rules
 import Settling
-package import Storage
+package import Records
 import Synchronization
 package import System
 package import Watching
@@ -51,7 +51,7 @@ package final class Engine: Sendable {
 
     let ruleset: Ruleset
     let options: Options
-    let store: DiskStore
+    let store: any Journal
     /// The outputs of the latest actions.
     let chains = OutputChains()
     let perform: @Sendable (Action, [Invocation]) -> [Outcome]
@@ -76,7 +76,7 @@ package final class Engine: Sendable {
     ///   - metrics: The metrics to update; nil for none.
     ///   - report: Called on the engine's thread, in order; it must not block for long.
     package init(
-        ruleset: Ruleset, options: Options, store: DiskStore,
+        ruleset: Ruleset, options: Options, store: any Journal,
         perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome], log: Logger, metrics: EngineMetrics? = nil,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {

@@ -2,7 +2,7 @@ import FileEvents
 package import LedgerRows
 import Reconciling
 import Rules
-package import Storage
+package import Records
 import Synchronization
 package import System
 import Watching
@@ -36,7 +36,7 @@ extension EngineLoop {
 
     /// Returns the files with unfinished jobs.
     func open(_ requests: [JobRequest]) -> Set<PathBytes> {
-        let unfinished = Set(dispatcher.jobs.rules.flatMap(\.jobs.entries).map(\.job.id))
+        let unfinished = Set(dispatcher.jobs.rules.flatMap(\.jobs.jobs).map(\.id))
         return Set(requests.filter { unfinished.contains($0.id) }.map(\.path))
     }
 }

@@ -3,7 +3,7 @@ import LedgerRows
 import PluginProtocol
 import Reconciling
 import Rules
-import Storage
+import Records
 import System
 import Watching
 
@@ -37,22 +37,23 @@ extension EngineLoop {
         var offers: [Offer] = []
         var events: [FileEvent] = []
         var numbers: [UInt64] = []
-        for stored in engine.store.unfinishedJobs(of: state.id, at: clocks)
-        where state.jobs[stored.number] == nil {
+        for open in engine.store.unfinishedJobs(of: state.id, at: clocks)
+        where state.jobs[open.job.number] == nil {
             // Its attempt started before the rule was removed.
-            if let (_, input) = dispatcher.runningInput(stored.job.id) {
-                dispatcher.uses.close(input.paths)
+            if let (_, input) = dispatcher.runningInput(open.job.id) {
+                dispatcher.uses.close(input.job.event.paths)
                 continue
             }
-            let job = restored(stored)
-            numbers.append(stored.number)
-            if let offer = restoredOffer(stored) {
-                state.jobs.insert(JobTable.Entry(job: job, number: offer.number))
+            var job = restored(open)
+            numbers.append(job.number)
+            if var offer = open.offer {
+                if job.failure != nil { offer.state = .givenUp } else if offer.isRunning { offer.interrupt() }
+                state.jobs.insert(job)
                 offers.append(offer)
             } else {
-                let schedule = JobTable.Schedule(due: stored.due ?? now, isRunning: job.failure != nil)
+                job.schedule?.isRunning = job.failure != nil
                 // The row of an interrupted job says that it runs.
-                dispatcher.jobs.rules.insert(job, stored.number, schedule, state, isRestored: !job.isInterrupted)
+                dispatcher.jobs.rules.insert(stored: job, state, isRestored: !job.isInterrupted)
                 events.append(job.event)
             }
         }
@@ -63,34 +64,19 @@ extension EngineLoop {
     }
 
     /// Returns the job as the next attempt receives it; an attempt that was running was interrupted.
-    private mutating func restored(_ stored: StoredJob) -> Job {
-        var job = stored.job
-        guard stored.state == .running else { return job }
+    private mutating func restored(_ open: OpenJob) -> Job {
+        var job = open.job
+        guard open.isRunning else { return job }
         job.isInterrupted = true
         guard job.failure == nil else { return job }
         let outcome = Outcome.interrupted("Alight exited while the action ran")
         job.previous = PreviousAttempt(job.attempt, outcome)
-        let started = stored.due.map { engine.host.clock.time().advanced(by: $0 - now) } ?? job.event.time
+        let started = open.leased.map { engine.host.clock.time().advanced(by: $0 - now) } ?? job.event.time
         let last = max(engine.store.stored.lastCommit ?? started, started)
         let attempt = AttemptRecord(
             number: job.attempt, started: started, duration: last.since(started), outcome: outcome)
         dispatcher.jobs.changes.attempts.append((job.id, attempt))
         return job
-    }
-
-    private func restoredOffer(_ stored: StoredJob) -> Offer? {
-        guard var offer = stored.offer else { return nil }
-        offer.isGivenUp = stored.job.failure != nil
-        if offer.isGivenUp {
-            offer.attempt = stored.job.attempt
-        } else if stored.state == .running {
-            offer.isInterrupted = true
-            offer.attempt = max(1, stored.job.attempt)
-        } else {
-            offer.state = .retrying(stored.due ?? now)
-            offer.attempt = stored.job.attempt + 1
-        }
-        return offer
     }
 
     // MARK: Reload

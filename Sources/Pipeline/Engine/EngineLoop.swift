@@ -4,7 +4,7 @@ import LedgerRows
 import Reconciling
 import Rules
 import Settling
-import Storage
+import Records
 package import System
 package import Watching
 
@@ -355,7 +355,7 @@ package struct EngineLoop: ~Copyable {
     /// Whether everything of a rule is handled, except jobs that wait for their window or for other files.
     private func isHandled(_ state: RuleState) -> Bool {
         if state.ruleGates.window?.opens != nil { return true }
-        return state.jobs.entries.allSatisfy { $0.isStored && $0.job.waiting.map { !$0.cause.passesSoon } ?? false }
+        return state.jobs.jobs.allSatisfy { $0.isStored && $0.waiting.map { !$0.cause.passesSoon } ?? false }
             && reconciler.views[state.index].dueCount == reconciler.views[state.index].heldCount
     }
 

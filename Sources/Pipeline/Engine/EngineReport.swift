@@ -3,7 +3,7 @@ import LedgerRows
 import PluginProtocol
 package import Reconciling
 package import Rules
-package import Storage
+package import Records
 package import System
 package import Watching
 

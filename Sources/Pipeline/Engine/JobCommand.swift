@@ -3,7 +3,7 @@ import LedgerRows
 import PluginProtocol
 import Reconciling
 package import Rules
-import Storage
+import Records
 package import System
 
 /// A file for which a user runs a rule.
@@ -43,7 +43,7 @@ struct JobCommandRunner {
     }
 
     /// Returns the stored job with the id, unless it changes in this turn.
-    private func stored(_ id: JobID, _ jobs: borrowing JobRegistry) -> StoredJob? {
+    private func stored(_ id: JobID, _ jobs: borrowing JobRegistry) -> (state: JobState, job: OpenJob)? {
         jobs.changes.jobs[id] == nil ? engine.store.job(id, at: ClockPair(engine.host.clock.time(), now)) : nil
     }
 
@@ -52,60 +52,61 @@ struct JobCommandRunner {
         if let (state, number) = dispatcher.find(id) {
             state.jobs.delay(number, until: now)
             reconciler.views[state.index].hasten(number, at: now)
-        } else if let stored = stored(id, dispatcher.jobs), stored.state == .failed {
-            restart(stored, &dispatcher.jobs, &reconciler)
+        } else if let (state, open) = stored(id, dispatcher.jobs), state == .failed {
+            restart(open, &dispatcher.jobs, &reconciler)
         }
     }
 
     /// Makes a failed job pending.
-    private func restart(_ stored: StoredJob, _ jobs: inout JobRegistry, _ reconciler: inout Reconciler) {
-        var job = stored.job
+    private func restart(_ failed: OpenJob, _ jobs: inout JobRegistry, _ reconciler: inout Reconciler) {
+        var (job, offer) = (failed.job, failed.offer)
         job.attempt = 0
         job.due = now
         let isGivenUp = job.failure != nil
         job.failure = nil
+        job.schedule?.putBack(until: now)
         guard let state = jobs.rules[job.rule] else {
-            return jobs.store(StoredJob(job, .pending, stored.offer, number: stored.number, due: now))
+            offer?.state = .retrying(now)
+            return jobs.store(OpenJob(job, offer))
         }
         job.rule = state.rule.name
-        guard var offer = stored.offer else {
-            jobs.rules.insert(job, stored.number, JobTable.Schedule(due: now), state)
+        guard var offer else {
+            jobs.rules.insert(stored: job, state)
             return reconciler.views[state.index].restoreFrozen([job.event])
         }
         offer.isUncertain = true
         // What `on_failure` has removed is not at the path for the action.
         if isGivenUp { offer.hasRemovedInput = job.steps.contains(where: \.hasRemovedInput) }
-        state.jobs.insert(JobTable.Entry(job: job, number: offer.number))
+        state.jobs.insert(job)
         reconciler.views[state.index].retry(offer, at: now)
         guard reconciler.views[state.index].offer(offer.number) == nil else { return }
         // A newer event of its paths was leased since: they are compared instead.
-        jobs.endOutdated(StoredJob(job, .failed, stored.offer, number: stored.number), state)
+        jobs.endOutdated(job, state)
     }
 
     /// Ends a job that is not running as skipped, and deletes a failed one.
     private func discard(_ id: JobID, _ dispatcher: inout Dispatcher, _ reconciler: inout Reconciler) {
         let outcome = Outcome(.skipped, "discarded", code: "discarded")
         guard let (state, number) = dispatcher.find(id) else { return discardStored(id, outcome, &dispatcher.jobs) }
-        guard let entry = state.jobs[number],
-            !(entry.schedule?.isRunning ?? reconciler.views[state.index].offer(number)?.isRunning ?? true)
+        guard let job = state.jobs[number],
+            !(job.schedule?.isRunning ?? reconciler.views[state.index].offer(number)?.isRunning ?? true)
         else { return }
         dispatcher.jobs.end(number, state, .skipped, outcome, &reconciler, at: now)
-        dispatcher.jobs.reportUnrun(entry.job, state, outcome)
+        dispatcher.jobs.reportUnrun(job, state, outcome)
     }
 
     /// Discards a failed job, or a job of a rule that does not run; its offered state is recorded as handled.
     private func discardStored(_ id: JobID, _ outcome: Outcome, _ jobs: inout JobRegistry) {
         guard jobs.changes.jobs[id] == nil else { return }
-        guard let stored = stored(id, jobs), stored.state != .failed else {
+        guard let (state, open) = stored(id, jobs), state != .failed else {
             // A job with an unreadable row is a failed job.
             jobs.changes.jobs[id] = JobChange(.deleted, isNew: false)
             return
         }
-        guard stored.state == .pending || stored.state == .running else { return }
-        let ended = StoredJob(stored.job, .skipped, stored.offer, number: stored.number)
-        jobs.changes.jobs[id] = JobChange(.ended(ended, outcome), isNew: false)
-        guard let rule = engine.store.id(of: stored.job.rule), stored.offer != nil else { return }
-        jobs.changes.setHandled(stored.job.event, of: rule)
+        guard state == .pending || state == .running else { return }
+        jobs.changes.jobs[id] = JobChange(.ended(open, .skipped, outcome), isNew: false)
+        guard let rule = engine.store.id(of: open.job.rule), open.offer != nil else { return }
+        jobs.changes.setHandled(open.job.event, of: rule)
     }
 
     /// Runs a rule for a file in its current state, whether or not the rule matches it.

@@ -1,7 +1,7 @@
 import FileEvents
 import Glibc
 package import Rules
-import Storage
+import Records
 package import System
 package import Watching
 
@@ -79,7 +79,7 @@ extension Ruleset {
 
 extension Pauses {
     /// Returns the pauses under the current names of the rules.
-    func renamed(for ruleset: Ruleset, in store: DiskStore) -> Pauses {
+    func renamed(for ruleset: Ruleset, in store: any Journal) -> Pauses {
         var renamed = self
         renamed.rules = Set(rules.map(store.currentName))
         for (former, name) in ruleset.renames where renamed.rules.remove(former) != nil { renamed.rules.insert(name) }

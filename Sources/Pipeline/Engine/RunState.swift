@@ -4,7 +4,7 @@ import LedgerRows
 import Reconciling
 import Rules
 import Settling
-import Storage
+import Records
 import System
 import Watching
 

@@ -123,14 +123,13 @@ extension Job {
     }
 
     /// Discards the finished steps from the first one that is not in the rule's current list.
-    ///
-    /// - Returns: False if one of them has removed the input.
-    mutating func keepSteps(of rule: Rule) -> Bool {
-        guard !finishedSteps.isEmpty else { return true }
+    mutating func keepSteps(of rule: Rule) {
+        hasLostInput = false
+        guard !finishedSteps.isEmpty else { return }
         let retained = zip(finishedSteps, rule.actions(of: self)).prefix { $0.action == $1.digest }.count
         let forgotten = finishedSteps.dropFirst(retained)
         finishedSteps.removeLast(forgotten.count)
-        return !forgotten.contains(where: \.hasRemovedInput)
+        hasLostInput = forgotten.contains(where: \.hasRemovedInput)
     }
 }
 

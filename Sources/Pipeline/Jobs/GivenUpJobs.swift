@@ -1,5 +1,6 @@
 import LedgerRows
 import Reconciling
+import Records
 import Rules
 
 /// The jobs that were given up and whose `on_failure`, a separate attempt, has not started.
@@ -32,19 +33,18 @@ struct GivenUpJobs {
 }
 
 extension RuleState {
-    fileprivate func givenUpJob(_ number: UInt64) -> JobTable.Entry? {
-        jobs[number].flatMap { $0.job.failure == nil ? nil : $0 }
+    fileprivate func givenUpJob(_ number: UInt64) -> Job? {
+        jobs[number].flatMap { $0.failure == nil ? nil : $0 }
     }
 
     /// Returns the input of `on_failure` for a job; nil if the job no longer waits for it.
-    func givenUpInput(_ number: UInt64) -> Attempt.Input? {
-        guard var entry = givenUpJob(number) else { return nil }
-        entry.job.rule = rule.name
-        _ = entry.job.keepSteps(of: rule)
-        let job = entry.job
-        jobs.update(number) { $0.job = job }
-        return Attempt.Input(
-            job: job, number: number, isStored: entry.isStored, hasStartedBefore: true,
-            isInterrupted: job.isInterrupted, mayBeDone: true)
+    func givenUpInput(_ number: UInt64, _ offer: Offer?) -> OpenJob? {
+        guard var job = givenUpJob(number) else { return nil }
+        job.rule = rule.name
+        job.keepSteps(of: rule)
+        job.hasLostInput = false
+        let current = job
+        jobs.update(number) { $0 = current }
+        return OpenJob(job, offer)
     }
 }

@@ -5,7 +5,7 @@ import PluginProtocol
 import Reconciling
 import Rules
 import Settling
-import Storage
+import Records
 import System
 
 // The steps and the outcomes of attempts.
@@ -25,18 +25,17 @@ extension JobRegistry {
         var batch: JobID
 
         var job: Job { part.job }
-        var number: UInt64 { part.input.number }
+        var number: UInt64 { part.job.number }
     }
 
     /// Records the steps of a running job that have succeeded.
     mutating func record(_ steps: [FinishedStep], _ number: UInt64, _ state: RuleState, _ reconciler: inout Reconciler)
     {
-        guard let entry = state.jobs[number] else { return }
-        var job = entry.job
+        guard var job = state.jobs[number] else { return }
         for step in steps.dropFirst(job.finishedSteps.count) {
             var step = step
             step.hasRemovedInput =
-                !entry.isStored && state.rule.mayRemoveInput(job)
+                !job.isStored && state.rule.mayRemoveInput(job)
                 && !reconciler.views[state.index].hasSameFile(of: number)
             reconciler.views[state.index].finishStep(number, removedInput: step.hasRemovedInput)
             job.finishedSteps.append(step)
@@ -44,7 +43,7 @@ extension JobRegistry {
             let mayRemove = state.rule.mayRemoveInput(job)
             reconciler.views[state.index].update(number) { $0.mayRemoveInput = mayRemove }
         }
-        state.jobs.update(number) { $0.job = job }
+        state.jobs.update(number) { $0 = job }
     }
 
     /// Records the end of one job of an attempt.
@@ -58,7 +57,7 @@ extension JobRegistry {
             if case .changed = ended.part.termination {
                 engine.report(.superseded(rule: state.rule.name, job: ended.job.id, path: ended.job.event.path))
             }
-            state.jobs.update(ended.number) { $0.job.attempt -= 1 }
+            state.jobs.update(ended.number) { $0.attempt -= 1 }
             reconciler.views[ended.state.index].withdraw(ended.number, at: ended.now)
         case .outcome(var outcome):
             if ended.wasRestarted, outcome.isInterrupted {
@@ -81,10 +80,10 @@ extension JobRegistry {
         var wait = GateWait(gate: gate, until: time, waiting: waiting)
         engine.record(&wait, of: ended.job.event, state)
         let time = wait.until ?? time
-        state.jobs.update(number) { entry in
-            entry.job.attempt -= 1
-            entry.job.waiting = waiting
-            entry.putBack(until: time)
+        state.jobs.update(number) { job in
+            job.attempt -= 1
+            job.waiting = waiting
+            job.schedule?.putBack(until: time)
         }
         reconciler.views[ended.state.index].postpone(number, for: gate, until: time, wait.reason)
     }
@@ -123,9 +122,9 @@ extension JobRegistry {
         recordEffects(ended, outcome, mayHaveRemoved: false, &reconciler)
         let mayRemove = state.rule.mayRemoveInput(job)
         reconciler.views[ended.state.index].update(number) { $0.mayRemoveInput = mayRemove }
-        state.jobs.update(number) { entry in
-            entry.job.failure = entry.job.failure ?? job.failure
-            (entry.job.previous, entry.job.isInterrupted) = (job.previous, job.isInterrupted)
+        state.jobs.update(number) { current in
+            current.failure = current.failure ?? job.failure
+            (current.previous, current.isInterrupted) = (job.previous, job.isInterrupted)
         }
     }
 
@@ -139,14 +138,14 @@ extension JobRegistry {
             if ended.part.hasRemovedInput { offer.hasRemovedInput = true }
             // Applies until the step has succeeded, since a later attempt does not show what this one has done.
             if ended.part.hasStarted, outcome.isInterrupted || outcome.isUncertain || mayHaveRemoved {
-                offer.isInterrupted = true
+                offer.interrupt()
             }
         }
-        ended.state.jobs.update(ended.number) { entry in
+        ended.state.jobs.update(ended.number) { job in
             // Only the end of an attempt at a stored job shows which step has removed the file.
-            let known = entry.isStored ? 0 : entry.job.finishedSteps.count
-            entry.job.finishedSteps.replaceSubrange(known..., with: ended.part.steps.dropFirst(known))
-            entry.job.event.snapshot.digest = digest
+            let known = job.isStored ? 0 : job.finishedSteps.count
+            job.finishedSteps.replaceSubrange(known..., with: ended.part.steps.dropFirst(known))
+            job.event.snapshot.digest = digest
         }
     }
 
@@ -160,9 +159,9 @@ extension JobRegistry {
         recordEffects(ended, outcome, mayHaveRemoved: mayHaveRemoved, &reconciler)
         switch fate {
         case .again(let pause, let counts):
-            state.jobs.update(number) { entry in
-                entry.job.putBack(outcome, counts: counts)
-                entry.putBack(until: now + pause)
+            state.jobs.update(number) { job in
+                job.putBack(outcome, counts: counts)
+                job.schedule?.putBack(until: now + pause)
             }
             let isOvertaken = ended.wasRestarted && outcome.isInterrupted
             let termination = isOvertaken ? Reconciler.Termination.overtaken : .retry(at: now + pause, counts: counts)
@@ -171,7 +170,7 @@ extension JobRegistry {
             if jobState == .succeeded, ended.job.event.origin == .manual {
                 reconciler.views[state.index].recordApplied(ended.job.event)
             }
-            if jobState == .failed, outcome.isCut { state.jobs.update(number) { $0.job.isInterrupted = true } }
+            if jobState == .failed, outcome.isCut { state.jobs.update(number) { $0.isInterrupted = true } }
             let isUntouched = !ended.part.input.hasStartedBefore && ended.job.steps.isEmpty
             end(number, state, jobState, outcome, of: ended.batch, isUntouched: isUntouched, &reconciler, at: now)
         }
@@ -193,7 +192,7 @@ extension JobRegistry {
             let fate = Fate(of: outcome, part.job, result.rule, random: 0, at: time)
             let record = AttemptRecord(of: part, outcome, result.started, result.duration)
             if let job = part.job.givenUp(record, result.rule) {
-                storeRetired(job, part.input, isInterrupted: false)
+                storeRetired(job, part.input, wasCut: false)
                 continue
             }
             let attempt = AttemptReport(
@@ -204,10 +203,8 @@ extension JobRegistry {
             switch fate {
             case .again(_, let counts): pauseRetired(part, outcome, counts: counts)
             case .ended(let state):
-                var stored = StoredJob(part.job, state, nil, number: part.input.number)
-                stored.setBatch(result.rule.isCollected ? result.parts[0].job.id : nil)
-                end(stored, outcome)
-                if !part.input.isStored { setHandled(part.job.event, of: id, files) }
+                end(OpenJob(part.job, nil), state, outcome, of: result.rule.isCollected ? result.parts[0].job.id : nil)
+                if !part.job.isStored { setHandled(part.job.event, of: id, files) }
             }
         }
     }
@@ -216,13 +213,16 @@ extension JobRegistry {
     private mutating func pauseRetired(_ part: Attempt.Part, _ outcome: Outcome, counts: Bool) {
         var job = part.job
         job.putBack(outcome, counts: counts)
-        storeRetired(job, part.input, isInterrupted: outcome.isInterrupted || part.input.isInterrupted)
+        storeRetired(job, part.input, wasCut: outcome.isInterrupted)
     }
 
-    private mutating func storeRetired(_ job: Job, _ input: Attempt.Input, isInterrupted: Bool) {
-        var offer = Offer(number: input.number, event: job.event)
-        offer.isInterrupted = isInterrupted
-        store(StoredJob(job, .pending, input.isStored ? nil : offer, number: input.number))
+    private mutating func storeRetired(_ job: Job, _ input: OpenJob, wasCut: Bool) {
+        var (job, offer) = (job, input.offer)
+        let now = host.clock.now()
+        job.schedule?.putBack(until: now)
+        offer?.state = .retrying(now)
+        if wasCut { offer?.interrupt() }
+        store(OpenJob(job, offer))
     }
 
     private mutating func setHandled(_ event: FileEvent, of id: RuleID, _ files: WatchedPaths) {

@@ -4,7 +4,7 @@ import PluginProtocol
 import Reconciling
 import Rules
 import Settling
-import Storage
+import Records
 import System
 
 /// The jobs of the running rules, and their changes that are not committed yet.
@@ -33,22 +33,21 @@ struct JobRegistry: ~Copyable {
     /// Leases a candidate.
     mutating func lease(
         _ candidate: Reconciler.Candidate, _ state: RuleState, _ reconciler: inout Reconciler
-    ) -> Attempt.Input {
+    ) -> OpenJob {
         var candidate = candidate
         if let age = state.gates.age { candidate.event = age.opened(candidate.event) }
         reconciler.shared.number = max(reconciler.shared.number, number)
         let offer = reconciler.views[candidate.view].lease(candidate)
         number = max(number, offer.number)
         let rule = state.rule
-        var hasLostInput = false
         var job: Job
-        if let known = state.jobs[offer.number]?.job {
+        if let known = state.jobs[offer.number] {
             job = known
             // Finished steps of an earlier event do not count for another one.
-            if offer.steps == 0 { job.steps = [] }
-            hasLostInput = !job.keepSteps(of: rule)
+            if !offer.hasSteps { job.steps = [] }
+            job.keepSteps(of: rule)
         } else {
-            job = Job(id: JobID(now: host.clock.time()), rule: rule.name, event: offer.event)
+            job = Job(id: JobID(now: host.clock.time()), rule: rule.name, event: offer.event, number: offer.number)
             newJobs.insert(job.id)
         }
         // The rule may have had another name.
@@ -62,25 +61,20 @@ struct JobRegistry: ~Copyable {
         }
         job.mayHaveRunBefore = offer.isUncertain || offer.isInterrupted
         reconciler.views[state.index].update(offer.number) { offer in
-            offer.steps = job.steps.count
+            offer.hasSteps = !job.steps.isEmpty
             offer.mayRemoveInput = rule.mayRemoveInput(job)
         }
-        state.jobs.insert(JobTable.Entry(job: job, number: offer.number))
-        let hasStarted = offer.mayHaveStarted && job.previous?.isUnstarted != true || offer.steps > 0
-        return Attempt.Input(
-            job: job, number: offer.number, hasStartedBefore: hasStarted,
-            isInterrupted: offer.isInterrupted || offer.steps > 0,
-            mayBeDone: offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput,
-            isCertain: !offer.isUncertain, hasLostInput: hasLostInput)
+        state.jobs.insert(job)
+        return OpenJob(job, offer)
     }
 
     /// Leases a due stored job.
     ///
     /// - Returns: Nil if it ends without running.
     mutating func lease(
-        _ entry: JobTable.Entry, _ state: RuleState, _ reconciler: inout Reconciler, at time: GateTime
-    ) -> Attempt.Input? {
-        var job = entry.job
+        stored job: Job, _ state: RuleState, _ reconciler: inout Reconciler, at time: GateTime
+    ) -> OpenJob? {
+        var job = job
         job.mayHaveRunBefore = job.isInterrupted
         job.attempt += 1
         job.waiting = nil
@@ -89,16 +83,11 @@ struct JobRegistry: ~Copyable {
         if job.event.origin == .manual, case .present(let snapshot) = time.files.inspect(at: job.event.path) {
             job.event.snapshot = snapshot
         }
-        let hasLostInput = !job.keepSteps(of: state.rule)
-        let input = Attempt.Input(
-            job: job, number: entry.number, isStored: true, hasStartedBefore: entry.job.hasStarted,
-            hasLostInput: hasLostInput)
-        state.jobs.update(entry.number) { entry in
-            entry.job = job
-            entry.schedule?.isRunning = true
-        }
-        guard let outcome = job.interruptedTooOften(state.rule.retry) else { return input }
-        endUnrun(input, state, outcome, &reconciler, at: time.now)
+        job.keepSteps(of: state.rule)
+        job.schedule?.isRunning = true
+        state.jobs.update(job.number) { $0 = job }
+        guard let outcome = job.interruptedTooOften(state.rule.retry) else { return OpenJob(job, nil) }
+        endUnrun(job, state, outcome, &reconciler, at: time.now)
         return nil
     }
 
@@ -109,24 +98,28 @@ struct JobRegistry: ~Copyable {
     ) {
         number += 1
         let rule = state.rule
-        var job = Job(id: id ?? JobID(now: event.time), rule: rule.name, event: event)
+        let schedule = Job.Schedule(due: now, after: after)
+        var job = Job(
+            id: id ?? JobID(now: event.time), rule: rule.name, event: event, number: number, schedule: schedule)
         if !rule.needsWriter { job.event.writer = .notAsked }
         job.isInterrupted = isInterrupted
         newJobs.insert(job.id)
-        rules.insert(job, number, JobTable.Schedule(due: now, after: after), state)
+        rules.insert(stored: job, state)
     }
 
     // MARK: Rows
 
     /// Stores an unfinished job.
-    mutating func store(_ job: StoredJob, hasNewEvent: Bool = false) {
-        changes.jobs[job.job.id] = JobChange(.unfinished(job), isNew: hasNewEvent || newJobs.contains(job.job.id))
+    mutating func store(_ open: OpenJob, hasNewEvent: Bool = false) {
+        changes.jobs[open.job.id] = JobChange(.unfinished(open), isNew: hasNewEvent || newJobs.contains(open.job.id))
     }
 
-    /// Stores the end of a job.
-    mutating func end(_ job: StoredJob, _ outcome: Outcome) {
-        changes.jobs[job.job.id] = JobChange(.ended(job, outcome), isNew: newJobs.contains(job.job.id))
-        switch job.state {
+    /// Stores the end of a job; `batch` is the first job of the attempt with which it ended, nil for the job itself.
+    mutating func end(_ open: OpenJob, _ state: JobState, _ outcome: Outcome, of batch: JobID? = nil) {
+        let id = open.job.id
+        let first = state == .failed && open.canBeSuperseded ? batch ?? id : nil
+        changes.jobs[id] = JobChange(.ended(open, state, outcome, failedWith: first), isNew: newJobs.contains(id))
+        switch state {
         case .succeeded: counts.succeeded += 1
         case .failed: counts.failed += 1
         default: counts.skipped += 1
@@ -148,14 +141,12 @@ struct JobRegistry: ~Copyable {
         _ number: UInt64, _ state: RuleState, _ jobState: JobState, _ outcome: Outcome, of batch: JobID? = nil,
         isUntouched: Bool = false, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
     ) {
-        guard let entry = state.jobs.remove(number) else { return }
+        guard let job = state.jobs.remove(number) else { return }
         let index = state.index
-        var stored = StoredJob(entry.job, jobState, reconciler.views[index].offer(number), number: number)
-        stored.setBatch(batch)
-        end(stored, outcome)
+        end(OpenJob(job, reconciler.views[index].offer(number)), jobState, outcome, of: batch)
         let termination = Reconciler.Termination(jobState, outcome)
-        if entry.isStored {
-            reconciler.views[index].endFrozen(entry.job.event, termination, at: now)
+        if job.isStored {
+            reconciler.views[index].endFrozen(job.event, termination, at: now)
         } else if termination == .gone, isUntouched {
             reconciler.views[index].withdraw(number, isReported: true, at: now)
         } else {
@@ -165,11 +156,11 @@ struct JobRegistry: ~Copyable {
 
     /// Ends a leased job without running it.
     mutating func endUnrun(
-        _ input: Attempt.Input, _ state: RuleState, _ outcome: Outcome, _ reconciler: inout Reconciler,
+        _ job: Job, _ state: RuleState, _ outcome: Outcome, _ reconciler: inout Reconciler,
         at now: ContinuousClock.Instant
     ) {
-        end(input.number, state, .failed, outcome, &reconciler, at: now)
-        reportUnrun(input.job, state, outcome, .failed)
+        end(job.number, state, .failed, outcome, &reconciler, at: now)
+        reportUnrun(job, state, outcome, .failed)
     }
 
     /// Removes the row of a job that is not committed yet; returns false if the job has a committed row.
@@ -198,15 +189,12 @@ struct JobRegistry: ~Copyable {
     /// Collects the rows of changed jobs for the commit.
     mutating func collect(_ reconciler: borrowing Reconciler) {
         for state in rules.active(reconciler) {
-            for entry in state.jobs.takeChanged() {
-                guard let schedule = entry.schedule else { continue }
-                let (state, due): (JobState, _) = schedule.isRunning ? (.running, nil) : (.pending, schedule.due)
-                store(StoredJob(entry.job, state, nil, number: entry.number, due: due))
-            }
+            for job in state.jobs.takeChanged() { store(OpenJob(job, nil)) }
             for (number, offer) in reconciler.views[state.index].changedOffers {
-                guard let job = state.jobs[number]?.job else { continue }
+                guard let job = state.jobs[number] else { continue }
                 if let offer {
-                    store(job, offer, number)
+                    let hasNewEvent = offer.isRepeat || changes.jobs[job.id]?.isNew ?? false
+                    store(OpenJob(job, offer), hasNewEvent: hasNewEvent)
                 } else {
                     // Its lease was undone.
                     state.jobs.remove(number)
@@ -216,53 +204,43 @@ struct JobRegistry: ~Copyable {
         }
     }
 
-    private mutating func store(_ job: Job, _ offer: Offer, _ number: UInt64) {
-        var due: ContinuousClock.Instant?
-        if case .retrying(let time) = offer.state { due = time }
-        let hasNewEvent = changes.jobs[job.id]?.isNew ?? false
-        store(
-            StoredJob(job, due == nil ? .running : .pending, offer, number: number, due: due),
-            hasNewEvent: hasNewEvent || offer.isRepeat)
-    }
-
     /// Records that a path was removed before an action received it.
     mutating func recordGone(_ state: RuleState, _ path: PathBytes, wasHandled: Bool) {
         let event = FileEvent(
             kind: wasHandled ? .modified : .created, path: path, root: state.rule.root(matching: path) ?? path.parent,
             snapshot: .unseen, origin: .live, time: host.clock.time())
-        let job = Job(id: JobID(now: event.time), rule: state.rule.name, event: event)
         number += 1
+        let job = Job(id: JobID(now: event.time), rule: state.rule.name, event: event, number: number)
         newJobs.insert(job.id)
-        end(StoredJob(job, .skipped, nil, number: number), .gone)
+        end(OpenJob(job, nil), .skipped, .gone)
         reportUnrun(job, state, .gone)
     }
 
     /// Ends a job in favor of a newer event; a job without attempts leaves no row.
     mutating func recordSuperseded(_ state: RuleState, _ offer: Offer) {
-        guard let job = state.jobs.remove(offer.number)?.job else { return }
+        guard let job = state.jobs.remove(offer.number) else { return }
         if withdraw(job.id) {
             return engine.report(.superseded(rule: state.rule.name, job: job.id, path: offer.path))
         }
         // A deletion that the rule receives is the newer event.
         let mayBeGone = !state.rule.events.contains(.deleted)
-        let ended = end(outdated: job, offer.number, state, mayBeGone: mayBeGone)
+        let ended = end(outdated: job, state, mayBeGone: mayBeGone)
         guard ended.outcome.code == Outcome.replaced.code else { return engine.report(.attempt(ended)) }
         engine.report(.superseded(rule: state.rule.name, job: job.id, path: offer.path, ended: ended))
     }
 
     /// Ends a failed job that a user has retried although its event is no longer the last one of its path.
-    mutating func endOutdated(_ stored: StoredJob, _ state: RuleState) {
-        state.jobs.remove(stored.number)
-        engine.report(.attempt(end(outdated: stored.job, stored.number, state, mayBeGone: true)))
+    mutating func endOutdated(_ job: Job, _ state: RuleState) {
+        state.jobs.remove(job.number)
+        engine.report(.attempt(end(outdated: job, state, mayBeGone: true)))
     }
 
     /// Ends a stored job because its file has changed or is gone.
-    private mutating func end(outdated job: Job, _ number: UInt64, _ state: RuleState, mayBeGone: Bool) -> AttemptReport
-    {
+    private mutating func end(outdated job: Job, _ state: RuleState, mayBeGone: Bool) -> AttemptReport {
         let files = WatchedPaths(roots: state.rule.roots, in: host.fileSystem)
         let isGone = mayBeGone && job.event.kind != .deleted && files.inspect(at: job.event.path) == .absent
         let outcome = isGone ? Outcome.gone : .replaced
-        end(StoredJob(job, .skipped, nil, number: number), outcome)
+        end(OpenJob(job, nil), .skipped, outcome)
         return unrun(job, state, outcome, .skipped)
     }
 
@@ -303,7 +281,7 @@ struct JobRegistry: ~Copyable {
     /// Returns the interrupted actions of restored offers.
     func interrupted(_ offers: [Offer], _ state: RuleState) -> [UInt64: (action: Action, job: Job)] {
         offers.reduce(into: [:]) { all, offer in
-            guard offer.mayHaveRemovedInput, let job = state.jobs[offer.number]?.job,
+            guard offer.mayHaveRemovedInput, let job = state.jobs[offer.number],
                 let action = state.rule.nextAction(of: job)
             else { return }
             all[offer.number] = (action, job)
@@ -311,14 +289,13 @@ struct JobRegistry: ~Copyable {
     }
 }
 
-extension StoredJob {
-    /// Sets ``failedWith`` if a later success of the path means that the file is finished.
+extension OpenJob {
+    /// Whether a later success of the path means that the file is finished.
     ///
     /// That is not so for a piece of text, which no later job receives, nor for a file that was moved or copied away:
     /// its former name may now be that of another one.
-    mutating func setBatch(_ first: JobID?) {
+    fileprivate var canBeSuperseded: Bool {
         let isAway = job.event.kind != .deleted && (offer?.hasRemovedInput == true || job.isSetAside)
-        guard state == .failed, job.event.tail == nil, !isAway else { return }
-        failedWith = first ?? job.id
+        return job.event.tail == nil && !isAway
     }
 }

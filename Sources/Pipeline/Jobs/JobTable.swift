@@ -5,33 +5,16 @@ import Reconciling
 import Rules
 import System
 
-/// The unfinished jobs of one rule, each with one entry from its lease, or from its event, until its outcome.
+extension Job.Schedule {
+    /// Makes the next attempt due at the time.
+    mutating func putBack(until time: ContinuousClock.Instant) { (isRunning, due) = (false, time) }
+}
+
+/// The unfinished jobs of one rule, each from its lease, or from its event, until its outcome.
 ///
 /// A job for a difference between the ledger and the disk runs when its path does, and the reconciler's offer with its
 /// number says when that is. The others were stored when they happened: they run first in, first out for each path.
 struct JobTable {
-    struct Entry: Sendable {
-        var job: Job
-        let number: UInt64
-        /// The schedule of a stored job; nil for a difference.
-        var schedule: Schedule?
-
-        var isStored: Bool { schedule != nil }
-
-        /// Makes the next attempt at a stored job due at the time.
-        mutating func putBack(until time: ContinuousClock.Instant) {
-            schedule?.isRunning = false
-            schedule?.due = time
-        }
-    }
-
-    struct Schedule: Sendable, Hashable {
-        var due: ContinuousClock.Instant
-        var isRunning = false
-        /// The last position of the due paths that are leased before it.
-        var after: UInt64 = 0
-    }
-
     /// The pause of a stored job at the head of its paths; outdated if the job has another due time by now.
     private struct Pause: Comparable {
         let due: ContinuousClock.Instant
@@ -40,7 +23,7 @@ struct JobTable {
         static func < (one: Pause, other: Pause) -> Bool { (one.due, one.number) < (other.due, other.number) }
     }
 
-    private var all: [UInt64: Entry] = [:]
+    private var all: [UInt64: Job] = [:]
     /// The stored jobs of each path in order.
     private var lines: [PathBytes: [UInt64]] = [:]
     /// The stored jobs at the head of their paths that are due, by number.
@@ -59,11 +42,11 @@ struct JobTable {
 
     var isEmpty: Bool { all.isEmpty }
     var count: Int { all.count }
-    var entries: some Collection<Entry> { all.values }
+    var jobs: some Collection<Job> { all.values }
     /// The earliest time at which a further stored job is due, or an earlier time.
     var nextDue: ContinuousClock.Instant? { pauses.min?.due }
 
-    subscript(number: UInt64) -> Entry? { all[number] }
+    subscript(number: UInt64) -> Job? { all[number] }
 
     /// Whether a path has an unfinished stored job.
     func contains(_ path: PathBytes) -> Bool { lines[path] != nil }
@@ -73,18 +56,18 @@ struct JobTable {
     /// Adds a job; that of a difference replaces the one with its number.
     ///
     /// The row of a stored job is written with the next commit, unless it was restored from there.
-    mutating func insert(_ entry: Entry, isRestored: Bool = false) {
-        all[entry.number] = entry
-        guard let schedule = entry.schedule else { return }
-        if !isRestored { changed.insert(entry.number) }
+    mutating func insert(_ job: Job, isRestored: Bool = false) {
+        all[job.number] = job
+        guard let schedule = job.schedule else { return }
+        if !isRestored { changed.insert(job.number) }
         storedCount += 1
         if !schedule.isRunning { waitingCount += 1 }
-        for path in entry.job.event.paths { lines[path, default: []].append(entry.number) }
-        self.schedule(entry)
+        for path in job.event.paths { lines[path, default: []].append(job.number) }
+        self.schedule(job)
     }
 
     /// Changes a job, if it is unfinished; the row of a stored one is written with the next commit.
-    mutating func update(_ number: UInt64, _ body: (inout Entry) -> Void) {
+    mutating func update(_ number: UInt64, _ body: (inout Job) -> Void) {
         guard let index = all.index(forKey: number) else { return }
         let old = all.values[index].schedule
         body(&all.values[index])
@@ -102,22 +85,22 @@ struct JobTable {
     }
 
     @discardableResult
-    mutating func remove(_ number: UInt64) -> Entry? {
-        guard let entry = all.removeValue(forKey: number) else { return nil }
-        guard let schedule = entry.schedule else { return entry }
+    mutating func remove(_ number: UInt64) -> Job? {
+        guard let job = all.removeValue(forKey: number) else { return nil }
+        guard let schedule = job.schedule else { return job }
         changed.remove(number)
         storedCount -= 1
         if !schedule.isRunning { waitingCount -= 1 }
         removeDue(number)
-        for path in entry.job.event.paths {
+        for path in job.event.paths {
             lines[path]?.removeAll { $0 == number }
-            if let next = lines[path]?.first, let entry = all[next] { self.schedule(entry) } else { lines[path] = nil }
+            if let next = lines[path]?.first, let job = all[next] { self.schedule(job) } else { lines[path] = nil }
         }
-        return entry
+        return job
     }
 
     /// Returns the stored jobs whose rows are outdated, once.
-    mutating func takeChanged() -> [Entry] {
+    mutating func takeChanged() -> [Job] {
         guard !changed.isEmpty else { return [] }
         defer { changed = [] }
         return changed.compactMap { all[$0] }
@@ -130,32 +113,32 @@ struct JobTable {
         self.now = now
         while let pause = pauses.min, pause.due <= now {
             pauses.removeMin()
-            if let entry = all[pause.number], entry.schedule?.due == pause.due { schedule(entry) }
+            if let job = all[pause.number], job.schedule?.due == pause.due { schedule(job) }
         }
     }
 
     /// Makes the stored job at the head of a path due if it waits until a file can be read.
     mutating func wake(_ path: PathBytes, at time: ContinuousClock.Instant) {
-        guard let number = lines[path]?.first, all[number]?.job.waiting?.cause == .unreadable else { return }
+        guard let number = lines[path]?.first, all[number]?.waiting?.cause == .unreadable else { return }
         delay(number, until: time)
     }
 
-    private mutating func reschedule(_ entry: Entry, from old: Schedule?) {
-        guard let old, let new = entry.schedule, new != old else { return }
+    private mutating func reschedule(_ job: Job, from old: Job.Schedule?) {
+        guard let old, let new = job.schedule, new != old else { return }
         waitingCount += (old.isRunning ? 1 : 0) - (new.isRunning ? 1 : 0)
-        schedule(entry)
+        schedule(job)
     }
 
     /// Adds a stored job to the due ones or to the pauses, if it is the first of its paths and is not running.
-    private mutating func schedule(_ entry: Entry) {
-        removeDue(entry.number)
-        guard let schedule = entry.schedule, !schedule.isRunning,
-            entry.job.event.paths.allSatisfy({ lines[$0]?.first == entry.number })
+    private mutating func schedule(_ job: Job) {
+        removeDue(job.number)
+        guard let schedule = job.schedule, !schedule.isRunning,
+            job.event.paths.allSatisfy({ lines[$0]?.first == job.number })
         else { return }
         if let now, schedule.due <= now {
-            due.insert(entry.number, at: position(of: entry.number))
+            due.insert(job.number, at: position(of: job.number))
         } else {
-            pauses.insert(Pause(due: schedule.due, number: entry.number))
+            pauses.insert(Pause(due: schedule.due, number: job.number))
         }
     }
 

@@ -58,17 +58,15 @@ struct RunningRules: RandomAccessCollection {
     mutating func forgetIdle() { storing = storing.filter { states[$0].jobs.storedCount > 0 } }
 
     /// Adds a stored job; its row is written with the next commit, unless it was restored from there.
-    mutating func insert(
-        _ job: Job, _ number: UInt64, _ schedule: JobTable.Schedule, _ state: RuleState, isRestored: Bool = false
-    ) {
-        state.jobs.insert(JobTable.Entry(job: job, number: number, schedule: schedule), isRestored: isRestored)
+    mutating func insert(stored job: Job, _ state: RuleState, isRestored: Bool = false) {
+        state.jobs.insert(job, isRestored: isRestored)
         storing.insert(state.index)
     }
 
     /// Returns the unfinished job with the id.
     func find(_ id: JobID) -> (state: RuleState, number: UInt64)? {
         for state in states {
-            if let entry = state.jobs.entries.first(where: { $0.job.id == id }) { return (state, entry.number) }
+            if let job = state.jobs.jobs.first(where: { $0.id == id }) { return (state, job.number) }
         }
         return nil
     }

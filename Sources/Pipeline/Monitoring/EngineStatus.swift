@@ -1,5 +1,5 @@
 package import Rules
-package import Storage
+package import Records
 package import System
 
 /// The status of a running engine at one time.

@@ -2,7 +2,7 @@ package import FileEvents
 import PluginProtocol
 package import Rules
 import Settling
-package import Storage
+package import Records
 import Synchronization
 package import System
 package import Watching

@@ -207,11 +207,11 @@ extension ViewReconciler {
         if event != offer.event {
             offer.event = event
             offer.isRepeat = true
-            offer.steps = 0
+            offer.hasSteps = false
         }
         removeDue(offer.event)
         offer.state = .leased
-        if offer.steps == 0 {
+        if !offer.hasSteps {
             offer.wasNamed = false
             offer.missedHints = false
             offer.changed = present(offer.path)?.changed

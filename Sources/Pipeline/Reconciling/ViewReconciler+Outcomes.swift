@@ -12,7 +12,7 @@ extension ViewReconciler {
     ///   - now: The current time.
     package mutating func withdraw(_ number: UInt64, isReported: Bool = false, at now: ContinuousClock.Instant) {
         guard let offer = offers[number] else { return }
-        if offer.mayHaveStarted {
+        if offer.hasRun {
             // The state that the previous attempt left is unknown: the file may be back before its absence has
             // settled.
             offers.update(number) { $0.state = .retrying(now) }
@@ -37,7 +37,7 @@ extension ViewReconciler {
         _ reason: Reconciler.Reason? = nil
     ) {
         guard let offer = offers[number] else { return }
-        if offer.mayHaveStarted {
+        if offer.hasRun {
             offers.update(number) { $0.state = .retrying(time) }
             for path in offer.paths { compare(path) }
             return
@@ -53,8 +53,7 @@ extension ViewReconciler {
     package mutating func finishStep(_ number: UInt64, removedInput: Bool) {
         releaseOutputs(number)
         offers.update(number) { offer in
-            offer.steps += 1
-            offer.isInterrupted = false
+            (offer.hasSteps, offer.hasRun, offer.isInterrupted) = (true, true, false)
             if removedInput { offer.hasRemovedInput = true }
         }
     }
@@ -77,13 +76,13 @@ extension ViewReconciler {
         case .gone: return supersede(number)
         case .retry(let time, let counts):
             offer.state = .retrying(time)
-            if counts { offer.attempt += 1 }
+            if counts { offer.hasRun = true }
             offers.set(offer)
             for path in offer.paths { compare(path, at: now) }
             return
         case .overtaken:
             offer.state = .retrying(now)
-            offer.isInterrupted = true
+            offer.interrupt()
             offer.left = nil
             offers.set(offer)
             for path in offer.paths { compare(path, at: now) }
@@ -164,13 +163,12 @@ extension ViewReconciler {
     package mutating func restore(_ former: [Offer], at now: ContinuousClock.Instant) {
         shared.active.insert(index)
         for var offer in former {
-            if offer.isRunning, !offer.isGivenUp {
+            if offer.state == .leased {
                 offer.state = .retrying(now)
-                offer.attempt += 1
-                offer.isInterrupted = true
+                offer.interrupt()
                 offer.left = inspect(offer.path)
             }
-            if offer.steps > 0 || offer.isGivenUp { offer.missedHints = true }
+            if offer.hasSteps || offer.state == .givenUp { offer.missedHints = true }
             offer.trustBefore = [:]
             shared.number = max(shared.number, offer.number)
             offers.insert(offer)
@@ -210,7 +208,7 @@ extension ViewReconciler {
         var offer = failed
         offer.trustBefore = [:]
         offer.state = .retrying(now)
-        offer.attempt = 2
+        offer.hasRun = true
         offer.missedHints = true
         offers.insert(offer)
         shared.active.insert(index)

@@ -1,3 +1,4 @@
+package import Records
 package import JSON
 package import LedgerRows
 import PluginProtocol
@@ -122,12 +123,11 @@ extension UndoRecord: JSONRecord {
     }
 }
 
-// The string in the column `progress`: everything except the key, the state, the attempt and the event.
+// The string in the column `progress`: everything that is not in other columns.
 extension Offer: JSONRecord {
     package static var empty: Offer { Offer(number: 0, event: .empty) }
 
     package mutating func code(with json: inout JSONCoder) {
-        json.member("steps", &steps, omitting: 0)
         json.member(flag: "removed_input", &hasRemovedInput)
         json.member(flag: "interrupted", &isInterrupted)
         json.member(flag: "uncertain", &isUncertain)

@@ -1,3 +1,4 @@
+import Records
 import System
 
 /// The difference between the wall clock and the boot clock when due times were written.

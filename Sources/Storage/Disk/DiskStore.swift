@@ -1,5 +1,6 @@
 package import GRDB
 package import LedgerRows
+package import Records
 package import Rules
 import Synchronization
 package import System
@@ -10,7 +11,7 @@ package import System
 /// One process at a time has the file open for writing; others may read it. The engine calls the store from one
 /// thread and maintains the state of the run itself. It reads the state left by an earlier run, and commits the
 /// changes of each turn in one transaction. Until then a call returns the last committed state.
-package final class DiskStore: LedgerStore {
+package final class DiskStore: Journal {
     /// The state, which is used only under the lock, since the statements are not thread-safe.
     private struct Guarded: @unchecked Sendable {
         /// Nil after ``DiskStore/close(at:)``.
@@ -160,61 +161,40 @@ package final class DiskStore: LedgerStore {
 
     // MARK: State of the engine
 
-    /// Sets the rules that run from now on.
-    ///
-    /// Called before everything else, and again when other rules run. Former names of a rule are removed: its ledger
-    /// and its jobs are those stored under them.
-    ///
-    /// - Parameters:
-    ///   - rules: The rules.
-    ///   - isWatching: Whether their files are watched from now on; otherwise only their jobs run.
-    ///   - now: The current time.
-    /// - Returns: The stored state of each rule, in the order of the rules.
     package func register(_ rules: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [StoredRule] {
         access { $0.register(rules, isWatching: isWatching, at: now) } ?? []
     }
 
-    /// Returns the name under which the rule with a name was stored until the last ``register(_:isWatching:at:)``.
     package func currentName(of rule: String) -> String {
         access { $0.rules.owner(ofJobsUnder: rule) } ?? rule
     }
 
-    /// Returns the id of a stored rule, running or not; nil if there is none with that name.
     package func id(of rule: String) -> RuleID? { access { $0.rules.rows[rule].map { RuleID($0.id) } } ?? nil }
 
-    /// The stored state of the program, except rules, jobs and the ledger.
     package var stored: StoredState { access { $0.stored() } ?? StoredState() }
 
-    /// Returns the unfinished jobs of a rule, sorted by number: running jobs, jobs that wait for another attempt, and
-    /// frozen jobs.
-    ///
-    /// Their metadata have no mount ids, which are valid only in the run that has stored them.
-    package func unfinishedJobs(of rule: RuleID, at clocks: ClockPair) -> [StoredJob] {
+    package func unfinishedJobs(of rule: RuleID, at clocks: ClockPair) -> [OpenJob] {
         read { try $0.unfinishedJobs(of: rule, at: clocks) } ?? []
     }
 
-    /// Returns the stored due paths of a rule, sorted.
     package func duePaths(of rule: RuleID) -> [StoredDuePath] { read { try $0.tables.due.paths(of: rule) } ?? [] }
 
-    /// Returns the number of files in the ledger of any of the rules.
     package func knownFiles(of rules: [RuleID]) -> Int {
         let ids = rules.map { "\($0.number)" }.joined(separator: ", ")
         let sql = "SELECT count(DISTINCT path) FROM ledger WHERE rule IN (\(ids)) AND type IS NOT NULL"
         return (try? query { try Int.fetchOne($0, sql: sql) }).flatMap(\.self) ?? 0
     }
 
-    /// Returns a job in any state; nil if there is none, or if its row cannot be read.
-    package func job(_ id: JobID, at clocks: ClockPair) -> StoredJob? { read { try $0.job(id, at: clocks) } ?? nil }
+    package func job(_ id: JobID, at clocks: ClockPair) -> (state: JobState, job: OpenJob)? {
+        read { try $0.job(id, at: clocks) } ?? nil
+    }
 
-    /// Returns the changes to files by the attempts at a job that can be undone, the last attempt first.
     package func changes(of id: JobID) -> [RecordedChanges] { read { try $0.tables.attempts.changes(of: id) } ?? [] }
 
-    /// Returns the job that `ready` has refused for the current content of the path; nil if there is none.
     package func refusal(rule: String, path: PathBytes, snapshot: Snapshot) -> Refusal? {
         read { try $0.refusal(rule, path, snapshot) } ?? nil
     }
 
-    /// Returns the file from which an output was made; nil if that is unknown.
     package func maker(of output: PathBytes) -> OutputMaker? {
         read { state in
             try state.tables.makers.maker(of: output).flatMap { row in
@@ -223,7 +203,6 @@ package final class DiskStore: LedgerStore {
         } ?? nil
     }
 
-    /// Records the file from which outputs were made, at once; after an error it stays unknown.
     package func record(_ outputs: [PathBytes], of maker: OutputMaker) {
         access { state in
             guard let rule = state.rules.rows[maker.rule] else { return }
@@ -237,10 +216,6 @@ package final class DiskStore: LedgerStore {
         }
     }
 
-    /// Writes the changes in one transaction.
-    ///
-    /// - Returns: Nil once they are committed. After an error nothing is written, and the caller passes the changes
-    ///   again, with later ones.
     package func commit(_ changes: TurnChanges, at clocks: ClockPair) -> StorageError? {
         access { $0.commit(changes, clocks) } ?? nil
     }

@@ -41,26 +41,25 @@ final class FailedJobs {
     var isEmpty: Bool { rules.isEmpty }
 
     /// Records a job whose row was written as failed.
-    func add(_ stored: StoredJob) throws {
-        let first = stored.failedWith
-        try mark.run { $0.bind(stored.job.id.description).bind(first?.description) }
-        if first != nil { rules.insert(stored.job.rule) }
+    func add(_ job: Job, failedWith first: JobID?) throws {
+        try mark.run { $0.bind(job.id.description).bind(first?.description) }
+        if first != nil { rules.insert(job.rule) }
     }
 
     /// Finishes the earlier failed jobs of the path of a job that has succeeded.
     ///
     /// - Parameters:
-    ///   - stored: The job.
+    ///   - job: The job.
     ///   - names: The names under which jobs of its rule are stored.
     ///   - now: The current time.
     /// - Returns: The finished jobs.
     /// - Throws: The error of the database.
-    func finish(supersededBy stored: StoredJob, names: [String], at now: Int64) throws -> [JobID] {
-        let id = stored.job.id.description
+    func finish(supersededBy job: Job, names: [String], at now: Int64) throws -> [JobID] {
+        let id = job.id.description
         var batches: Set<String> = []
         for name in names where rules.contains(name) {
             let superseded = try supersede.rows({
-                $0.bind(name).bind(blob: stored.job.event.path.bytes).bind(Int64(bitPattern: stored.number)).bind(id)
+                $0.bind(name).bind(blob: job.event.path.bytes).bind(Int64(bitPattern: job.number)).bind(id)
             }) { $0.text(0) }
             batches.formUnion(superseded)
         }

@@ -1,3 +1,4 @@
+import Records
 import FileEvents
 import GRDB
 import JSON
@@ -10,8 +11,9 @@ import System
 ///
 /// Used under the lock of the journal.
 final class JobTable {
-    /// A job without its time, and the time: at which a pending job is due, or at which a running one was leased.
-    typealias Row = (stored: StoredJob, due: Int64?)
+    /// A job and the part of it that belongs to the ledger; `due` is the time at which a pending job is due, or at
+    /// which a running one was leased.
+    typealias Row = (job: Job, offer: Offer?, state: JobState, due: Int64?)
 
     private let upsert: SQLStatement
     private let update: SQLStatement
@@ -76,7 +78,7 @@ final class JobTable {
         var running = 0
         let unreadable = try open.rows { row -> [UInt8]? in
             do {
-                if try self.row(row).stored.state == .running { running += 1 }
+                if try self.row(row).state == .running { running += 1 }
                 return nil
             } catch is UnreadableRow {
                 return row.blob(0)
@@ -126,8 +128,8 @@ final class JobTable {
         let progress = row.optionalBlob(12)
         let offer = progress.flatMap { Offer(record: $0) }
         guard progress == nil || offer != nil else { throw UnreadableRow(table: "jobs") }
-        let number = UInt64(bitPattern: row.integer(6))
-        return (StoredJob(job, state, offer, number: number), row.optionalInteger(7))
+        job.number = UInt64(bitPattern: row.integer(6))
+        return (job, offer, state, row.optionalInteger(7))
     }
 
     // MARK: Writing
@@ -135,24 +137,26 @@ final class JobTable {
     /// Writes a job, which is finished if it has an outcome.
     ///
     /// If `isNew` is false, its event has not changed, and only its state is written.
-    func write(_ stored: StoredJob, _ outcome: Outcome? = nil, isNew: Bool, at clocks: ClockPair) throws {
-        let job = stored.job
+    func write(
+        _ open: OpenJob, _ state: JobState, _ outcome: Outcome? = nil, isNew: Bool, at clocks: ClockPair
+    ) throws {
+        let job = open.job
         // No attempt follows one that has succeeded or was skipped.
-        let isDone = stored.state == .succeeded || stored.state == .skipped
+        let isDone = state == .succeeded || state == .skipped
         let hasSteps = !job.steps.isEmpty || job.failure != nil
         let outputs = outcome?.outputs ?? []
-        let due = outcome == nil ? stored.due.map { clocks.columnValue(of: $0) } ?? clocks.wall : nil
+        let due = outcome == nil ? open.due.map { clocks.columnValue(of: $0) } ?? clocks.wall : nil
         try (isNew ? upsert : update).run { row in
-            row.bind(job.id.description).bind(stored.state.rawValue).bind(Int64(job.attempt)).bind(job.isInterrupted)
+            row.bind(job.id.description).bind(state.rawValue).bind(Int64(job.attempt)).bind(job.isInterrupted)
                 .bind(due).bind(outcome == nil ? nil : clocks.wall)
                 .bind(utf8: job.previous?.record)
                 .bind(utf8: isDone || !hasSteps ? nil : JobSteps(of: job).record)
-                .bind(utf8: isDone ? nil : stored.offer?.record)
-                .bind(outcome?.message ?? job.waiting?.message ?? (stored.state == .pending ? job.previous?.text : nil))
+                .bind(utf8: isDone ? nil : open.offer?.record)
+                .bind(outcome?.message ?? job.waiting?.message ?? (state == .pending ? job.previous?.text : nil))
                 .bind(outcome == nil ? job.waiting?.cause.rawValue : outcome?.code)
                 .bind(utf8: outputs.isEmpty ? nil : outputs.record)
             guard isNew else { return }
-            row.bind(Int64(bitPattern: stored.number)).bind(job.rule).bind(blob: job.event.path.bytes)
+            row.bind(Int64(bitPattern: job.number)).bind(job.rule).bind(blob: job.event.path.bytes)
                 .bind(job.event.kind.rawValue).bind(utf8: job.event.record).bind(job.event.time.columnValue)
         }
     }

@@ -1,3 +1,4 @@
+import Records
 import FileEvents
 import GRDB
 import JSON
@@ -121,12 +122,14 @@ extension StoreState {
         var ended: [JobID] = []
         for (id, change) in changes.jobs {
             switch change.fate {
-            case .unfinished(let job): try tables.jobs.write(withOwner(job), isNew: change.isNew, at: clocks)
-            case .ended(let job, let outcome):
-                let job = withOwner(job)
-                try tables.jobs.write(job, outcome, isNew: change.isNew, at: clocks)
+            case .unfinished(let open):
+                let state = open.isRunning ? JobState.running : .pending
+                try tables.jobs.write(withOwner(open), state, isNew: change.isNew, at: clocks)
+            case .ended(let open, let state, let outcome, let first):
+                let open = withOwner(open)
+                try tables.jobs.write(open, state, outcome, isNew: change.isNew, at: clocks)
                 // Failed jobs are not part of the pruned history.
-                if job.state == .failed { try tables.failed.add(job) } else { ended.append(id) }
+                if state == .failed { try tables.failed.add(open.job, failedWith: first) } else { ended.append(id) }
             case .deleted:
                 let batch = tables.failed.isEmpty ? nil : try tables.failed.batch(of: id.description)
                 try tables.jobs.delete(id)
@@ -146,19 +149,19 @@ extension StoreState {
     private func writeSuperseded(_ changes: TurnChanges, _ clocks: ClockPair) throws -> [JobID] {
         var finished: [JobID] = []
         for change in changes.jobs.values {
-            guard case .ended(let job, _) = change.fate, job.state == .succeeded else { continue }
-            let names = rules.storedNames(of: withOwner(job).job.rule)
-            finished += try tables.failed.finish(supersededBy: job, names: names, at: clocks.wall)
+            guard case .ended(let open, .succeeded, _, _) = change.fate else { continue }
+            let names = rules.storedNames(of: withOwner(open).job.rule)
+            finished += try tables.failed.finish(supersededBy: open.job, names: names, at: clocks.wall)
         }
         return finished
     }
 
     /// Returns the job under the current name of its rule, which may have been renamed since a failed commit.
-    private func withOwner(_ job: StoredJob) -> StoredJob {
-        guard !rules.isRunning(job.job.rule) else { return job }
-        var job = job
-        job.job.rule = rules.owner(ofJobsUnder: job.job.rule)
-        return job
+    private func withOwner(_ open: OpenJob) -> OpenJob {
+        guard !rules.isRunning(open.job.rule) else { return open }
+        var open = open
+        open.job.rule = rules.owner(ofJobsUnder: open.job.rule)
+        return open
     }
 }
 
@@ -174,7 +177,7 @@ extension JobChange {
     /// The number of the job; 0 if it is deleted.
     fileprivate var number: UInt64 {
         switch fate {
-        case .unfinished(let job), .ended(let job, _): job.number
+        case .unfinished(let open), .ended(let open, _, _, _): open.job.number
         case .deleted: 0
         }
     }

@@ -1,3 +1,4 @@
+import Records
 import FileEvents
 import GRDB
 import LedgerRows
@@ -187,33 +188,37 @@ final class StoreState {
 
     // MARK: Jobs
 
-    func unfinishedJobs(of rule: RuleID, at clocks: ClockPair) throws -> [StoredJob] {
+    func unfinishedJobs(of rule: RuleID, at clocks: ClockPair) throws -> [OpenJob] {
         guard let name = rules.name(of: rule.number) else { return [] }
         let rows = try rules.storedNames(of: name).flatMap { try tables.jobs.openJobs(of: $0) }
-        return rows.sorted { $0.stored.number < $1.stored.number }.map { job($0, at: clocks) }
+        return rows.sorted { $0.job.number < $1.job.number }.map { openJob($0, at: clocks) }
     }
 
-    func job(_ id: JobID, at clocks: ClockPair) throws -> StoredJob? {
-        try tables.jobs.job(id).map { job($0, at: clocks) }
+    func job(_ id: JobID, at clocks: ClockPair) throws -> (state: JobState, job: OpenJob)? {
+        try tables.jobs.job(id).map { ($0.state, openJob($0, at: clocks)) }
     }
 
     /// Returns the job of a row, with the current name of its rule and the current device numbers.
-    private func job(_ row: JobTable.Row, at clocks: ClockPair) -> StoredJob {
-        var stored = row.stored
-        stored.job.rule = rules.owner(ofJobsUnder: stored.job.rule)
-        stored.job.event.map(mounts.devices)
-        stored.job.event.snapshot.mount = 0
-        stored.job.event.before?.mount = 0
-        stored.due = row.due.map { clocks.instant(of: $0 &+ committed.clockOffset.shift(to: clocks)) }
+    private func openJob(_ row: JobTable.Row, at clocks: ClockPair) -> OpenJob {
+        var job = row.job
+        job.rule = rules.owner(ofJobsUnder: job.rule)
+        job.event.map(mounts.devices)
+        job.event.snapshot.mount = 0
+        job.event.before?.mount = 0
+        let time = row.due.map { clocks.instant(of: $0 &+ committed.clockOffset.shift(to: clocks)) }
+        var due = time ?? clocks.instant
         // The condition for which the job waits may have been met in the meantime.
-        if stored.state == .pending, stored.job.waiting != nil {
-            stored.due = stored.due.map { min($0, clocks.instant) }
+        if job.waiting != nil { due = min(due, clocks.instant) }
+        let isRunning = row.state == .running
+        guard var offer = row.offer else {
+            job.schedule = Job.Schedule(due: due, isRunning: isRunning)
+            return OpenJob(job, nil, leased: isRunning ? time : nil)
         }
-        stored.offer?.number = stored.number
-        stored.offer?.event = stored.job.event
-        stored.offer?.left?.identity.map(mounts.devices)
-        stored.offer?.left?.mount = 0
-        return stored
+        (offer.number, offer.event, offer.state) = (job.number, job.event, isRunning ? .leased : .retrying(due))
+        (offer.hasRun, offer.hasSteps) = (job.attempt > 0, !job.steps.isEmpty)
+        offer.left?.identity.map(mounts.devices)
+        offer.left?.mount = 0
+        return OpenJob(job, offer, leased: isRunning ? time : nil)
     }
 
     func refusal(_ rule: String, _ path: PathBytes, _ snapshot: Snapshot) throws -> Refusal? {

@@ -1,3 +1,4 @@
+import Records
 import FileEvents
 import GRDB
 import System

@@ -275,8 +275,8 @@ struct LedgerScene: ~Copyable {
         reconciler.views[0].update(offer.number) { $0.mayRemoveInput = removesInput }
         let from = offer.event.from.map { "\(name($0))>" } ?? ""
         var text = "\(offer.event.kind) \(from)\(name(offer.path))"
-        if offer.attempt > 1 { text += " again" }
-        if offer.isRepeat || offer.isInterrupted || offer.attempt == 1 && offer.followsUnknownState {
+        if offer.hasRun { text += " again" }
+        if offer.isRepeat || offer.isInterrupted || !offer.hasRun && offer.followsUnknownState {
             text += " interrupted"
         }
         history.append(text)

@@ -4,6 +4,7 @@ import Logging
 import Pipeline
 import Reconciling
 import Rules
+import Records
 import Storage
 import System
 import Watching

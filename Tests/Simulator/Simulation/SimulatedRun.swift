@@ -4,6 +4,7 @@ import Logging
 import Pipeline
 import PluginProtocol
 import Rules
+import Records
 import Storage
 import Synchronization
 package import System
@@ -113,7 +114,7 @@ package final class SimulatedRun: @unchecked Sendable {
         guard !activities.isEmpty || !startRows.isEmpty else { return }
         let clocks = ClockPair(world.time, host.clock.now())
         let running = rules.compactMap { store.id(of: $0.name) }.flatMap { rule in
-            store.unfinishedJobs(of: rule, at: clocks).filter { $0.state == .running }.map(\.job)
+            store.unfinishedJobs(of: rule, at: clocks).filter(\.isRunning).map(\.job)
         }
         let isComplete = watcher?.hasWork == false && world.waitingEvents == 0 && !rules.contains(where: \.isPolled)
         let failure = startRows.update(running, in: world, isComplete: isComplete)

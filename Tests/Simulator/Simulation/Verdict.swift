@@ -2,6 +2,7 @@ import FileEvents
 import LedgerRows
 import Reconciling
 import Rules
+import Records
 import Storage
 import System
 

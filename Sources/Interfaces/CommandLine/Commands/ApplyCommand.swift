@@ -5,6 +5,7 @@ import FileObserving
 import Glibc
 import Pipeline
 import Rules
+import Records
 import Storage
 import System
 

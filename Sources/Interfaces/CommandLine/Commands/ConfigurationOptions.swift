@@ -5,6 +5,7 @@ import Foundation
 import Glibc
 import Programs
 import Rules
+import Records
 import Storage
 import System
 

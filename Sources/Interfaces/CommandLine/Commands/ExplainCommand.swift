@@ -3,6 +3,7 @@ import Configuration
 import FileEvents
 import JSON
 import Rules
+import Records
 import Storage
 import System
 

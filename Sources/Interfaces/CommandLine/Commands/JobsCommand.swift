@@ -2,6 +2,7 @@ import ArgumentParser
 import Globbing
 import JSON
 import Rules
+import Records
 import Storage
 import System
 

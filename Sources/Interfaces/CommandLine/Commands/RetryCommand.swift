@@ -1,6 +1,7 @@
 import ArgumentParser
 import Pipeline
 import Rules
+import Records
 import Storage
 import System
 

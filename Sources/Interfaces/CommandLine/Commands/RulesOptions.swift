@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Plugins
 import Rules
+import Records
 import Storage
 import System
 

@@ -9,6 +9,7 @@ import Glibc
 import Pipeline
 import Plugins
 import Rules
+import Records
 import Storage
 import System
 

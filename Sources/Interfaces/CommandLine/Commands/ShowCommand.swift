@@ -3,6 +3,7 @@ import FileEvents
 import Glibc
 import JSON
 import Rules
+import Records
 import Storage
 import System
 

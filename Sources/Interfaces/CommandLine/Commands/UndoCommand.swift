@@ -3,6 +3,7 @@ import Configuration
 import FileActions
 import Pipeline
 import Rules
+import Records
 import Storage
 import System
 

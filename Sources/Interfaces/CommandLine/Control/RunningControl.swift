@@ -8,6 +8,7 @@ import Glibc
 import JSON
 import Pipeline
 import Rules
+import Records
 import Storage
 import System
 import Watching

@@ -3,6 +3,7 @@ import Glibc
 import JSON
 import Pipeline
 import Rules
+import Records
 import Storage
 import Synchronization
 import System

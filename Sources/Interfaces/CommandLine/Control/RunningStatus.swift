@@ -3,6 +3,7 @@ import Globbing
 import JSON
 import Pipeline
 import Rules
+import Records
 import Storage
 import System
 import Watching

@@ -7,6 +7,7 @@ import PluginProtocol
 import Plugins
 import Rules
 import Settling
+import Records
 import Storage
 import System
 import Watching

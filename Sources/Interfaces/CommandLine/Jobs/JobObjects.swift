@@ -1,6 +1,7 @@
 import FileEvents
 import JSON
 import Rules
+import Records
 import Storage
 import System
 

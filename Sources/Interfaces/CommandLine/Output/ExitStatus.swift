@@ -6,6 +6,7 @@ import Globbing
 import JSON
 import Pipeline
 import Rules
+import Records
 import Storage
 import Watching
 

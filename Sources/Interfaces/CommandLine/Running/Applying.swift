@@ -4,6 +4,7 @@ import Glibc
 import Pipeline
 import Plugins
 import Rules
+import Records
 import Storage
 import Synchronization
 import System

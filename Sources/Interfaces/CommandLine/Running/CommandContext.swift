@@ -8,6 +8,7 @@ import OtherActions
 import Plugins
 import Programs
 import Rules
+import Records
 import Storage
 import System
 

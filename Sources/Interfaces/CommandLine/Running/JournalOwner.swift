@@ -6,6 +6,7 @@ import Glibc
 import Pipeline
 import Programs
 import Rules
+import Records
 import Storage
 import System
 
@@ -120,7 +121,7 @@ struct OpenJournal {
         var kept: [PathBytes] = []
         CommandContext.scratchDirectories(of: .file(path)).removeAbandoned { id, directory in
             guard let stored = journal.job(id, at: ClockPair(DiskProbe.now(), .now)),
-                KernelFileSystem().stat(stored.job.event.path) == .absent, let launcher = ProcessLauncher.find(),
+                KernelFileSystem().stat(stored.job.job.event.path) == .absent, let launcher = ProcessLauncher.find(),
                 let (place, problem) = KeptFiles(journal: path).take(
                     directory, of: id, ProcessLauncher(launcher: launcher))
             else { return true }

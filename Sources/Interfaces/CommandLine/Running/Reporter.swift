@@ -7,6 +7,7 @@ import Pipeline
 import PluginProtocol
 import Reconciling
 import Rules
+import Records
 import Storage
 import System
 import Watching

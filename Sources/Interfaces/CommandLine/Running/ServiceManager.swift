@@ -1,6 +1,7 @@
 import CAlightLinux
 import Glibc
 import Pipeline
+import Records
 import Storage
 import Synchronization
 import Watching

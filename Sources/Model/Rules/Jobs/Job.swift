@@ -105,6 +105,11 @@ package struct Job: Sendable, Hashable {
     /// The rule's name.
     package var rule: String
     package var event: FileEvent
+    /// Its place in the order of jobs; the reconciler knows its offer by this number.
+    package var number: UInt64
+    /// The schedule of a job that was stored when its event happened; nil if the event is a difference between the
+    /// ledger and the disk, and the reconciler says when it is due.
+    package var schedule: Schedule?
     /// The number of attempts so far, including the running one.
     package var attempt: Int
     /// Whether an earlier run may have done part of the work: it was stopped or has crashed, or the file was changed
@@ -123,17 +128,38 @@ package struct Job: Sendable, Hashable {
     package var isReported = false
     /// The time since which a running job has been due.
     package var due: ContinuousClock.Instant?
+    /// Whether a finished step that the rule no longer has has removed the file.
+    package var hasLostInput = false
 
-    package init(id: JobID, rule: String, event: FileEvent) {
-        (self.id, self.rule, self.event) = (id, rule, event)
+    package init(id: JobID, rule: String, event: FileEvent, number: UInt64 = 0, schedule: Schedule? = nil) {
+        (self.id, self.rule, self.event, self.number, self.schedule) = (id, rule, event, number, schedule)
         attempt = 0
         isInterrupted = false
     }
+
+    package var isStored: Bool { schedule != nil }
 
     /// The finished steps of the running list: `on_failure` after the final failure, otherwise `action`.
     package var finishedSteps: [FinishedStep] {
         get { failure?.steps ?? steps }
         set { if failure == nil { steps = newValue } else { failure?.steps = newValue } }
+    }
+}
+
+extension Job {
+    /// The times at which a stored job runs: first in, first out for each path.
+    package struct Schedule: Sendable, Hashable {
+        package var due: ContinuousClock.Instant
+        package var isRunning: Bool
+        /// The last position of the due paths that are leased before it.
+        package var after: UInt64
+
+        package init(due: ContinuousClock.Instant, isRunning: Bool = false, after: UInt64 = 0) {
+            (self.due, self.isRunning, self.after) = (due, isRunning, after)
+        }
+
+        /// The time of the next attempt; nil while an attempt runs.
+        package var next: ContinuousClock.Instant? { isRunning ? nil : due }
     }
 }
 

@@ -6,6 +6,7 @@ import PluginProtocol
 import Reconciling
 import Rules
 import Simulation
+import Records
 import Storage
 import Synchronization
 import System

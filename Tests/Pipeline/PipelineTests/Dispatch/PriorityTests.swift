@@ -1,6 +1,7 @@
 import Pipeline
 import PluginProtocol
 import Rules
+import Records
 import Storage
 import System
 import TestKit

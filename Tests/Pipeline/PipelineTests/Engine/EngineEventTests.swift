@@ -4,6 +4,7 @@ import Glibc
 import Pipeline
 import PluginProtocol
 import Rules
+import Records
 import Storage
 import System
 import TestKit

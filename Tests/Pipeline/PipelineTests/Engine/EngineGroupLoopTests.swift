@@ -3,6 +3,7 @@ import FileEvents
 import Pipeline
 import PluginProtocol
 import Rules
+import Records
 import Storage
 import System
 import TestKit

@@ -3,6 +3,7 @@ import Globbing
 import Pipeline
 import PluginProtocol
 import Rules
+import Records
 import Storage
 import System
 import TestKit

@@ -5,6 +5,7 @@ import Logging
 import Pipeline
 import PluginProtocol
 import Rules
+import Records
 import Storage
 import Synchronization
 import System

@@ -2,6 +2,7 @@ import ActionAPI
 import Pipeline
 import PluginProtocol
 import Rules
+import Records
 import Storage
 import TestKit
 import Testing

@@ -7,6 +7,8 @@ package import System
 package struct StoredRule: Sendable, Hashable {
     package var id: RuleID
     package var start: RuleStart
+
+    package init(id: RuleID, start: RuleStart) { (self.id, self.start) = (id, start) }
 }
 
 /// The stored state of the program, except rules, jobs and the ledger.
@@ -24,22 +26,27 @@ package struct StoredState: Sendable, Hashable {
     package init() {}
 }
 
-/// A job as it is stored.
-package struct StoredJob: Sendable {
+/// An unfinished job, with the part of it that belongs to the ledger.
+///
+/// No fact is in both parts: the engine changes the job, and the reconciler its offer.
+package struct OpenJob: Sendable {
     package var job: Job
-    package var state: JobState
-    /// The event as the reconciler offered it; nil for a frozen job, whose event is not compared with the ledger.
+    /// What the job was offered, as the reconciler keeps it; nil for a job that is not compared with the ledger.
     package var offer: Offer?
-    /// The order of jobs, and the number of the offer.
-    package var number: UInt64
-    /// The time at which a pending job is due, or a running one was leased; nil for the time of the commit.
-    package var due: ContinuousClock.Instant?
-    /// The first job of the attempt with which it failed; nil if a later success of its path does not finish it.
-    package var failedWith: JobID?
+    /// The time of the lease of a job that was running when it was stored.
+    package var leased: ContinuousClock.Instant?
 
-    package init(_ job: Job, _ state: JobState, _ offer: Offer?, number: UInt64, due: ContinuousClock.Instant? = nil) {
-        (self.job, self.state, self.offer, self.number, self.due) = (job, state, offer, number, due)
+    package init(_ job: Job, _ offer: Offer?, leased: ContinuousClock.Instant? = nil) {
+        (self.job, self.offer, self.leased) = (job, offer, leased)
     }
+
+    /// The time at which the next attempt is due; nil while an attempt runs.
+    package var due: ContinuousClock.Instant? {
+        guard let offer else { return job.schedule?.next }
+        if case .retrying(let time) = offer.state { return time }
+        return nil
+    }
+    package var isRunning: Bool { due == nil }
 }
 
 /// The changes of one turn of the engine, or of several if commits have failed.
@@ -65,10 +72,11 @@ package struct TurnChanges: Sendable {
 package struct JobChange: Sendable {
     /// The new state of the job; indirect, since it is large.
     package indirect enum Fate: Sendable {
-        /// It runs, waits for another attempt, or is frozen.
-        case unfinished(StoredJob)
-        /// It is finished, with the outputs of all its steps.
-        case ended(StoredJob, Outcome)
+        /// It runs, or waits for an attempt.
+        case unfinished(OpenJob)
+        /// It is finished in a state, with the outputs of all its steps; a failed one with the first job of the attempt
+        /// with which it failed, unless no later success of its path finishes it.
+        case ended(OpenJob, JobState, Outcome, failedWith: JobID? = nil)
         /// Its row is deleted.
         case deleted
     }
@@ -132,6 +140,14 @@ package struct RecordedChanges: Sendable, Hashable {
     /// The result of the undo; nil if there was none.
     package var undo: UndoRecord?
 
+    package init(
+        job: JobID, rule: String, number: Int, started: Timestamp, event: FileEvent, changes: [FileChange],
+        undo: UndoRecord?
+    ) {
+        (self.job, self.rule, self.number, self.started) = (job, rule, number, started)
+        (self.event, self.changes, self.undo) = (event, changes, undo)
+    }
+
     /// Whether all changes have been undone.
     package var isUndone: Bool { undo?.reasons.allSatisfy { $0 == nil } ?? changes.isEmpty }
 }
@@ -142,7 +158,7 @@ package enum Undone: String, Sendable, Hashable {
     case part
 
     /// Creates the state; nil if nothing has been undone.
-    init?(_ attempts: [RecordedChanges]) {
+    package init?(_ attempts: [RecordedChanges]) {
         guard attempts.contains(where: { $0.undo?.reasons.contains { $0 == nil } ?? false }) else { return nil }
         self = attempts.allSatisfy(\.isUndone) ? .all : .part
     }
