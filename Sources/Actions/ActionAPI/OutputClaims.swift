@@ -1,4 +1,5 @@
 package import Rules
+import Synchronization
 package import System
 
 /// The record of the files from which the outputs of actions were made, so that no file replaces the output of another.
@@ -39,4 +40,15 @@ package struct ReplaceableOutputs: OptionSet, Sendable {
     package static let unknown = ReplaceableOutputs(rawValue: 1 << 0)
     /// Those that were made from another path, or by another rule.
     package static let others = ReplaceableOutputs(rawValue: 1 << 1)
+}
+
+/// The directories that a handler has created for one invocation, which also count if it fails afterwards.
+package final class MadeDirectories: Sendable {
+    private let made = Mutex<[FileChange]>([])
+
+    package init() {}
+
+    package var changes: [FileChange] { made.withLock { $0 } }
+
+    package func append(_ change: FileChange) { made.withLock { $0.append(change) } }
 }

@@ -1,4 +1,6 @@
 package import ActionAPI
+import Digests
+import FileEvents
 import Foundation
 import Glibc
 import JSON
@@ -242,6 +244,81 @@ extension Parameter {
         case .text(let bytes): .string(String(decoding: bytes, as: UTF8.self))
         case .array(let elements): .array(elements.map(\.repaired))
         case .object(let members): .object(members.mapValues(\.repaired))
+        }
+    }
+}
+
+/// The body that `webhook` posts: a CloudEvent 1.0 in structured mode, as JSON.
+///
+/// It is the same at each attempt, so a receiver can detect a duplicate by its id.
+enum CloudEvent {
+    static let contentType = "application/cloudevents+json; charset=utf-8"
+
+    /// - Parameters:
+    ///   - job: The job with the event.
+    ///   - source: The sender, as a URI reference.
+    /// - Returns: The body as JSON.
+    static func body(of job: Job, source: String) -> [UInt8] {
+        let event = job.event
+        let relative = PathBytes(event.path.relative(to: event.root) ?? event.path.lastComponent)
+        let body: [String: JSONValue] = [
+            "specversion": "1.0", "id": .string(job.id.description), "source": .string(source),
+            "type": .string("alight.\(event.kind.rawValue)"), "time": .string(event.time.description),
+            "subject": .string(relative.bytes.isEmpty ? "." : relative.description), "rule": .string(job.rule),
+            "datacontenttype": "application/json", "data": PluginEvent(event).json,
+        ]
+        return body.lineBytes
+    }
+
+    /// Returns the default source, `alight://HOST/RULE`.
+    static func source(of rule: String) -> String {
+        var buffer = [CChar](repeating: 0, count: 256)
+        let isKnown = gethostname(&buffer, buffer.count - 1) == 0
+        let host =
+            isKnown ? String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : ""
+        return "alight://\(String(percentEncoding: host.utf8))/\(String(percentEncoding: rule.utf8))"
+    }
+}
+
+/// The kind of signature by which a receiver verifies that the sender knows the secret.
+enum WebhookSignature: String, CaseIterable {
+    /// The three headers of Standard Webhooks 1.0: HMAC-SHA256 over `ID.TIMESTAMP.BODY`, in base64.
+    case standard
+    /// `X-Hub-Signature-256`: HMAC-SHA256 over the body, in hexadecimal digits.
+    case github
+
+    static let schema = ParameterSchema.choice(
+        allCases.map(\.rawValue),
+        "With 'secret': the headers of Standard Webhooks (webhook-id, webhook-timestamp, webhook-signature), or X-Hub-Signature-256 as GitHub sends it.",
+        default: standard.rawValue)
+
+    /// Returns the headers to add.
+    ///
+    /// - Parameters:
+    ///   - body: The body, byte for byte.
+    ///   - id: The id, which is the same at each attempt.
+    ///   - seconds: The current time, in seconds since 1970.
+    ///   - secret: The secret. After the prefix `whsec_`, the key is encoded in base64; otherwise, it is the bytes of
+    ///     the secret.
+    /// - Returns: The names and values.
+    func headers(body: [UInt8], id: String, seconds: Int64, secret: [UInt8]) -> [(name: String, value: [UInt8])] {
+        switch self {
+        case .github:
+            let digits = String(hexadecimal: Digest.hmacSHA256(body, key: secret))
+            return [("X-Hub-Signature-256", Array("sha256=\(digits)".utf8))]
+        case .standard:
+            let prefix = Array("whsec_".utf8)
+            var key = secret
+            if secret.starts(with: prefix),
+                let decoded = Base64.decoded(String(decoding: secret.dropFirst(prefix.count), as: UTF8.self))
+            {
+                key = decoded
+            }
+            let signature = Digest.hmacSHA256(Array("\(id).\(seconds).".utf8) + body, key: key)
+            return [
+                ("webhook-id", Array(id.utf8)), ("webhook-timestamp", Array(String(seconds).utf8)),
+                ("webhook-signature", Array("v1,\(Base64.encoded(signature))".utf8)),
+            ]
         }
     }
 }

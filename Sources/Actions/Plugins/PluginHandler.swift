@@ -1,6 +1,5 @@
 package import ActionAPI
 import FileEvents
-import PersistentPlugins
 import PluginProtocol
 package import Rules
 import System

@@ -1,5 +1,6 @@
-import Rules
-import System
+import JSON
+package import Rules
+package import System
 
 /// A YAML file that users write: its text, its tree, and the problems of both.
 struct YAMLFile {
@@ -29,6 +30,61 @@ struct YAMLFile {
         } catch {
             isReadable = false
             problems.error(error.message, at: error.range, help: error.help)
+        }
+    }
+}
+
+/// Reads YAML files with plain data, such as a plugin's description.
+package enum YAMLReader {
+    /// Reads the data of a file as strictly as rules.
+    ///
+    /// - Returns: The value, or the first problem, with its location in the message.
+    package static func json(from file: PathBytes) -> Result<PositionedValue, HandlerProblem> {
+        let shown = file.description
+        do throws(Diagnostic) {
+            let source = try TextCheck.source(file, shown: shown, limit: 4 << 20)
+            do throws(YAMLProblem) {
+                let (root, problems) = try YAMLParser.parse(source)
+                if let problem = problems.min(by: { $0.range.lowerBound < $1.range.lowerBound }) { throw problem }
+                guard let root else { throw YAMLProblem("the file is empty", at: 0..<0, help: nil) }
+                var positions = ["": source.location(at: root.range.lowerBound)]
+                addPositions(in: root, at: "", source, to: &positions)
+                return .success(PositionedValue(try value(of: root), positions: positions))
+            } catch { throw Diagnostic(.error, in: source, at: error.range, message: error.message, help: error.help) }
+        } catch {
+            let problem = HandlerProblem(message: error.message, help: error.help)
+            return .failure(error.location.line > 0 ? problem.at(error.location) : problem.of(shown))
+        }
+    }
+
+    private static func addPositions(
+        in node: YAMLNode, at key: String, _ source: SourceText, to positions: inout [String: SourcePosition]
+    ) {
+        for entry in node.entries ?? [] {
+            let inner = key.isEmpty ? entry.name : "\(key).\(entry.name)"
+            positions[inner] = source.location(at: entry.key.range.lowerBound)
+            addPositions(in: entry.value, at: inner, source, to: &positions)
+        }
+        for (index, element) in (node.elements ?? []).enumerated() {
+            positions["\(key)[\(index)]"] = source.location(at: element.range.lowerBound)
+            addPositions(in: element, at: "\(key)[\(index)]", source, to: &positions)
+        }
+    }
+
+    private static func value(of node: YAMLNode) throws(YAMLProblem) -> JSONValue {
+        switch node.content {
+        case .scalar(let text, _):
+            guard node.isPlain else { return .string(text) }
+            let scalar = PlainScalar(text)
+            if scalar == .text { return .string(text) }
+            do throws(HandlerProblem) {
+                return try scalar.json()
+            } catch { throw YAMLProblem(error.message, at: node.range, help: error.help) }
+        case .sequence(let elements): return .array(try elements.map(value))
+        case .mapping(let entries):
+            var members: [String: JSONValue] = [:]
+            for entry in entries { members[entry.name] = try value(of: entry.value) }
+            return .object(members)
         }
     }
 }

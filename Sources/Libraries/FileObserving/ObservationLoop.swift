@@ -1,7 +1,6 @@
 import FileEvents
 import LedgerRows
 import Reconciling
-import Settling
 import System
 import Watching
 

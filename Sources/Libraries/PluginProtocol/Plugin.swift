@@ -1,3 +1,5 @@
+@_exported public import JSON
+
 /// A plugin for Alight, written in Swift.
 ///
 /// The type is the whole program: mark it `@main`, and it implements all verbs of
@@ -52,4 +54,10 @@ extension Plugin {
 
     /// Runs the verb given by the first argument, and exits.
     public static func main() async { await PluginMain(Self()).main() }
+}
+
+/// The supported versions of the plugin protocol.
+public enum ProtocolVersion {
+    /// The version in requests.
+    public static let current = 1
 }

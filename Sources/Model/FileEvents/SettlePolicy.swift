@@ -62,3 +62,13 @@ public struct StableRounds: Sendable, Hashable {
 
     public init(every: Duration = .seconds(1), rounds: Int = 2) { (self.every, self.rounds) = (every, rounds) }
 }
+
+/// The handling of a change that has settled while an action runs for its path.
+///
+/// The raw values are the words in rules files.
+package enum WhileBusy: String, Sendable, Hashable, CaseIterable {
+    /// The path is compared when the action is finished: it runs once more, with the newest metadata.
+    case coalesce
+    /// The running action is stopped, and runs again with the newest metadata.
+    case restart
+}

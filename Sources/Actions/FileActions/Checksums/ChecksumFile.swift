@@ -52,3 +52,95 @@ struct ChecksumFile {
         return .written
     }
 }
+
+/// The lines of a checksum file, in the format of sha256sum and similar tools.
+struct ChecksumLines {
+    /// The checksums of files, by name.
+    var sums: [PathBytes: String] = [:]
+    /// Comments and other lines without a checksum, which stay at the top of the file.
+    private var others: [[UInt8]] = []
+
+    init(_ bytes: [UInt8], _ kind: Checksum) {
+        for line in bytes.split(separator: UInt8(ascii: "\n")) {
+            let line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+            guard let (digits, name) = Self.sum(in: line, kind) else {
+                if !line.isEmpty { others.append(Array(line)) }
+                continue
+            }
+            sums[name] = digits
+        }
+    }
+
+    /// The content of the whole file, sorted by name.
+    var text: [UInt8] {
+        others.flatMap { $0 + [UInt8(ascii: "\n")] }
+            + sums.sorted { $0.key < $1.key }.flatMap { Self.line(of: $0.value, for: $0.key) }
+    }
+
+    // MARK: Single lines
+
+    /// Formats a line; a name with a backslash or a line break is escaped, which a leading backslash indicates.
+    static func line(of digits: String, for name: PathBytes) -> [UInt8] {
+        let escaped = name.bytes.flatMap { byte -> [UInt8] in
+            switch byte {
+            case UInt8(ascii: "\\"): Array("\\\\".utf8)
+            case UInt8(ascii: "\n"): Array("\\n".utf8)
+            case UInt8(ascii: "\r"): Array("\\r".utf8)
+            default: [byte]
+            }
+        }
+        let mark = escaped.count == name.bytes.count ? "" : "\\"
+        return Array("\(mark)\(digits)  ".utf8) + escaped + [UInt8(ascii: "\n")]
+    }
+
+    /// Returns the checksum and the name: `SUM  NAME`, `SUM *NAME` or `SHA256 (NAME) = SUM`.
+    private static func sum(in line: ArraySlice<UInt8>, _ kind: Checksum) -> (String, PathBytes)? {
+        let isEscaped = line.first == UInt8(ascii: "\\")
+        let line = isEscaped ? line.dropFirst() : line
+        if let digits = digits(line.prefix(kind.digits), kind) {
+            let rest = line.dropFirst(kind.digits)
+            guard rest.first == UInt8(ascii: " "), let mark = rest.dropFirst().first,
+                mark == UInt8(ascii: " ") || mark == UInt8(ascii: "*"), rest.count > 2
+            else { return nil }
+            let name = rest.dropFirst(2)
+            return (digits, isEscaped ? unescaped(name) : PathBytes(name))
+        }
+        let words = kind == .b2 ? "BLAKE2b (" : "\(kind.rawValue.uppercased()) ("
+        let middle = Array(") = ".utf8)
+        guard line.starts(with: words.utf8), line.count > words.utf8.count + middle.count + kind.digits,
+            let digits = digits(line.suffix(kind.digits), kind)
+        else { return nil }
+        let name = line.dropFirst(words.utf8.count).dropLast(kind.digits)
+        guard name.suffix(middle.count).elementsEqual(middle) else { return nil }
+        let plain = name.dropLast(middle.count)
+        return (digits, isEscaped ? unescaped(plain) : PathBytes(plain))
+    }
+
+    /// Returns the digits in lower case; nil if they are not a checksum of that kind.
+    static func digits(_ text: some Collection<UInt8>, _ kind: Checksum) -> String? {
+        guard text.count == kind.digits else { return nil }
+        let lower = text.map { (0x41...0x46).contains($0) ? $0 + 0x20 : $0 }
+        let isSum = lower.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+        return isSum ? String(decoding: lower, as: UTF8.self) : nil
+    }
+
+    private static func unescaped(_ name: ArraySlice<UInt8>) -> PathBytes {
+        var bytes: [UInt8] = []
+        var isEscape = false
+        for byte in name {
+            if isEscape {
+                switch byte {
+                case UInt8(ascii: "n"): bytes.append(UInt8(ascii: "\n"))
+                case UInt8(ascii: "r"): bytes.append(UInt8(ascii: "\r"))
+                default: bytes.append(byte)
+                }
+                isEscape = false
+            } else if byte == UInt8(ascii: "\\") {
+                isEscape = true
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return PathBytes(bytes)
+    }
+}

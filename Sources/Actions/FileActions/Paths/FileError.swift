@@ -1,7 +1,7 @@
-import ActionAPI
+package import ActionAPI
 import Glibc
 import PluginProtocol
-import Rules
+package import Rules
 import System
 
 /// A failure of an operation on a file: a system call that failed, or an outcome that is used as it is.
@@ -80,4 +80,21 @@ extension Outcome {
 extension WorkLimit {
     /// Throws when the work has to end now.
     func check(_ work: String) throws(FileError) { if let outcome = outcome(work) { throw FileError(outcome) } }
+}
+
+/// A handler whose work ends with an outcome, or with an error of an operation on a file.
+package protocol FileHandler: Handler {
+    /// Does the work of one action.
+    func handle(_ invocation: Invocation) throws(FileError) -> Outcome
+}
+
+extension FileHandler {
+    package func run(_ invocation: Invocation) -> Outcome {
+        Outcome.of { () throws(FileError) in try handle(invocation) }
+    }
+}
+
+extension Invocation {
+    /// Whether an earlier attempt may have done part of the work.
+    var hasStartedBefore: Bool { job.attempt > 1 || job.isInterrupted || job.mayHaveRunBefore }
 }

@@ -2,7 +2,6 @@ import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
-import Globbing
 import PluginProtocol
 import Rules
 import System

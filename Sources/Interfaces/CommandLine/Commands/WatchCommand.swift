@@ -4,7 +4,6 @@ import Configuration
 import FileObserving
 import Foundation
 import Glibc
-import LedgerRows
 import Pipeline
 import PluginProtocol
 import Reconciling

@@ -3,7 +3,6 @@ import ControlAPI
 import CoreMetrics
 import Dashboard
 import FileEvents
-import Foundation
 import Glibc
 import JSON
 import Pipeline

@@ -1,7 +1,6 @@
 import FileEvents
 import JSON
 import Plugins
-import Programs
 import Rules
 import Storage
 import System

@@ -6,7 +6,6 @@ import Globbing
 import JSON
 import Pipeline
 import Rules
-import Settling
 import Storage
 import System
 
