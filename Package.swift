@@ -88,15 +88,14 @@ let package = Package(
 
         // The first stages of the pipeline, which are a library of their own without rules.
         layer("FileEvents", in: "Model/FileEvents", ["System"]),
-        layer("LedgerRows", in: "Model/LedgerRows", ["FileEvents", "System"]),
         layer("Watching", in: "Pipeline/Watching", ["CAlightLinux", "FileEvents", "System"]),
         layer("Settling", in: "Pipeline/Settling", ["FileEvents", "System", heap]),
         layer(
             "Reconciling", in: "Pipeline/Reconciling",
-            ["FileEvents", "Globbing", "LedgerRows", "Settling", "System", "Watching", heap]),
+            ["FileEvents", "Globbing", "Settling", "System", "Watching", heap]),
         layer(
             "FileObserving", in: "Libraries/FileObserving",
-            ["FileEvents", "Globbing", "LedgerRows", "Reconciling", "Settling", "System", "Watching"]),
+            ["FileEvents", "Globbing", "Reconciling", "Settling", "System", "Watching"]),
 
         // Rules, storage, configuration and the action API.
         layer(
@@ -105,7 +104,7 @@ let package = Package(
         layer(
             "Storage", in: "Storage",
             [
-                "FileEvents", "Globbing", "JSON", "LedgerRows", "PluginProtocol", "Rules", "System", grdb, sqlite,
+                "FileEvents", "Globbing", "JSON", "PluginProtocol", "Rules", "System", grdb, sqlite,
             ]),
         layer(
             "Configuration", in: "Configuration",
@@ -124,7 +123,7 @@ let package = Package(
         .target(
             name: "Pipeline",
             dependencies: [
-                "ActionAPI", "FileEvents", "Globbing", "PluginProtocol", "LedgerRows", "Reconciling", "Rules",
+                "ActionAPI", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Rules",
                 "Settling",
                 "Storage", "System", "Watching", heap, logging, metrics,
             ], path: "Sources/Pipeline", exclude: ["Reconciling", "Settling", "Watching"], swiftSettings: strict),
@@ -175,7 +174,7 @@ let package = Package(
             dependencies: [
                 "ActionAPI", "CAlightLinux", "CBuildCommit", "Configuration", "ContentTypes", "ControlAPI", "Dashboard",
                 "FileActions", "FileEvents", "FileObserving", "Globbing", "JSON", "OtherActions", "Pipeline",
-                "PluginConformance", "PluginProtocol", "Plugins", "Programs", "LedgerRows", "Reconciling", "Rules",
+                "PluginConformance", "PluginProtocol", "Plugins", "Programs", "Reconciling", "Rules",
                 "Settling",
                 "Storage", "System", "Watching", argumentParser, logging, metrics,
             ],
@@ -217,7 +216,7 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "ActionAPI", "FileEvents", "Globbing", "Pipeline", "PluginProtocol", "LedgerRows", "Reconciling",
+                "ActionAPI", "FileEvents", "Globbing", "Pipeline", "PluginProtocol", "Reconciling",
                 "Rules",
                 "Storage", "System", "TestKit", "Watching", logging,
             ], path: "Tests/Simulator/Simulation",
@@ -228,7 +227,7 @@ let package = Package(
         tests(
             "Simulation", in: "Simulator",
             [
-                "CTestKit", "FileEvents", "LedgerRows", "Reconciling", "Rules", "Simulation", "simulator", "System",
+                "CTestKit", "FileEvents", "Reconciling", "Rules", "Simulation", "simulator", "System",
                 "TestKit",
                 "Watching",
             ]),
@@ -248,7 +247,7 @@ let package = Package(
         tests("Settling", in: "Pipeline", ["FileEvents", "Settling", "System", "TestKit"]),
         tests(
             "Reconciling", in: "Pipeline",
-            ["FileEvents", "Globbing", "LedgerRows", "Reconciling", "Settling", "Simulation", "System", "Watching"]),
+            ["FileEvents", "Globbing", "Reconciling", "Settling", "Simulation", "System", "Watching"]),
         tests("FileObserving", in: "Libraries", ["FileEvents", "FileObserving", "System", "TestKit"]),
         tests(
             "Rules", in: "Model",
@@ -259,7 +258,7 @@ let package = Package(
         tests(
             "Storage",
             [
-                "FileEvents", "Globbing", "JournalFixtures", "JSON", "PluginProtocol", "LedgerRows", "Reconciling",
+                "FileEvents", "Globbing", "JournalFixtures", "JSON", "PluginProtocol", "Reconciling",
                 "Rules",
                 "Storage", "System", "TestKit", grdb, sqlite,
             ], exclude: ["Golden"]),
@@ -281,7 +280,7 @@ let package = Package(
             "Pipeline", in: "Pipeline",
             [
                 "ActionAPI", "ControlAPI", "FileEvents", "Globbing", "JSON", "Pipeline", "PluginProtocol",
-                "LedgerRows", "Reconciling",
+                "Reconciling",
                 "RegularExpressions", "Rules", "Settling", "Simulation", "Storage", "System", "TestKit", "Watching",
                 logging,
             ]),

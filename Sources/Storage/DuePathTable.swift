@@ -1,7 +1,6 @@
 import FileEvents
 import GRDB
 import JSON
-import LedgerRows
 import System
 
 /// The due paths that the comparison at the start would not find.

@@ -1,5 +1,5 @@
+package import FileEvents
 package import JSON
-package import LedgerRows
 import PluginProtocol
 package import Rules
 import System

@@ -1,5 +1,5 @@
+package import FileEvents
 package import GRDB
-package import LedgerRows
 package import Rules
 import Synchronization
 package import System

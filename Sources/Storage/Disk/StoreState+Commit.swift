@@ -1,7 +1,6 @@
 import FileEvents
 import GRDB
 import JSON
-import LedgerRows
 import Rules
 import System
 

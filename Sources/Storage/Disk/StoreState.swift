@@ -1,6 +1,5 @@
 import FileEvents
 import GRDB
-import LedgerRows
 import Rules
 import System
 
