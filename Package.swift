@@ -88,25 +88,24 @@ let package = Package(
 
         // The first stages of the pipeline, which are a library of their own without rules.
         layer("FileEvents", in: "Model/FileEvents", ["System"]),
-        layer("LedgerRows", in: "Model/LedgerRows", ["FileEvents", "System"]),
         layer("Watching", in: "Pipeline/Watching", ["CAlightLinux", "FileEvents", "System"]),
         layer("Settling", in: "Pipeline/Settling", ["FileEvents", "System", heap]),
         layer(
             "Reconciling", in: "Pipeline/Reconciling",
-            ["FileEvents", "Globbing", "LedgerRows", "Settling", "System", "Watching", heap]),
+            ["FileEvents", "Globbing", "Settling", "System", "Watching", heap]),
         layer(
             "FileObserving", in: "Libraries/FileObserving",
-            ["FileEvents", "Globbing", "LedgerRows", "Reconciling", "Settling", "System", "Watching"]),
+            ["FileEvents", "Globbing", "Reconciling", "Settling", "System", "Watching"]),
 
         // Rules, storage, configuration and the action API.
         layer(
             "Rules", in: "Model/Rules",
             ["FileEvents", "Globbing", "JSON", "PluginProtocol", "RegularExpressions", "System"]),
-        layer("Records", in: "Model/Records", ["FileEvents", "LedgerRows", "Rules", "System"]),
+        layer("Records", in: "Model/Records", ["FileEvents", "Rules", "System"]),
         layer(
             "Storage", in: "Storage",
             [
-                "FileEvents", "Globbing", "JSON", "LedgerRows", "PluginProtocol", "Records", "Rules", "System", grdb,
+                "FileEvents", "Globbing", "JSON", "PluginProtocol", "Records", "Rules", "System", grdb,
                 sqlite,
             ]),
         layer(
@@ -126,7 +125,7 @@ let package = Package(
         .target(
             name: "Pipeline",
             dependencies: [
-                "ActionAPI", "FileEvents", "Globbing", "PluginProtocol", "LedgerRows", "Reconciling", "Records",
+                "ActionAPI", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Records",
                 "Rules", "Settling", "System", "Watching", heap, logging, metrics,
             ], path: "Sources/Pipeline", exclude: ["Reconciling", "Settling", "Watching"], swiftSettings: strict),
 
@@ -176,7 +175,7 @@ let package = Package(
             dependencies: [
                 "ActionAPI", "CAlightLinux", "CBuildCommit", "Configuration", "ContentTypes", "ControlAPI", "Dashboard",
                 "FileActions", "FileEvents", "FileObserving", "Globbing", "JSON", "OtherActions", "Pipeline",
-                "PluginConformance", "PluginProtocol", "Plugins", "Programs", "LedgerRows", "Reconciling", "Records",
+                "PluginConformance", "PluginProtocol", "Plugins", "Programs", "Reconciling", "Records",
                 "Rules", "Settling", "Storage", "System", "Watching", argumentParser, logging, metrics,
             ],
             path: "Sources/Interfaces/CommandLine",
@@ -217,7 +216,7 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "ActionAPI", "FileEvents", "Globbing", "Pipeline", "PluginProtocol", "LedgerRows", "Reconciling",
+                "ActionAPI", "FileEvents", "Globbing", "Pipeline", "PluginProtocol", "Reconciling",
                 "Records", "Rules", "Storage", "System", "TestKit", "Watching", logging,
             ], path: "Tests/Simulator/Simulation",
             swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
@@ -227,7 +226,7 @@ let package = Package(
         tests(
             "Simulation", in: "Simulator",
             [
-                "CTestKit", "FileEvents", "LedgerRows", "Reconciling", "Rules", "Simulation", "simulator", "System",
+                "CTestKit", "FileEvents", "Reconciling", "Rules", "Simulation", "simulator", "System",
                 "TestKit",
                 "Watching",
             ]),
@@ -247,7 +246,7 @@ let package = Package(
         tests("Settling", in: "Pipeline", ["FileEvents", "Settling", "System", "TestKit"]),
         tests(
             "Reconciling", in: "Pipeline",
-            ["FileEvents", "Globbing", "LedgerRows", "Reconciling", "Settling", "Simulation", "System", "Watching"]),
+            ["FileEvents", "Globbing", "Reconciling", "Settling", "Simulation", "System", "Watching"]),
         tests("FileObserving", in: "Libraries", ["FileEvents", "FileObserving", "System", "TestKit"]),
         tests(
             "Rules", in: "Model",
@@ -258,7 +257,7 @@ let package = Package(
         tests(
             "Storage",
             [
-                "FileEvents", "Globbing", "JournalFixtures", "JSON", "PluginProtocol", "LedgerRows", "Reconciling",
+                "FileEvents", "Globbing", "JournalFixtures", "JSON", "PluginProtocol", "Reconciling",
                 "Records", "Rules", "Storage", "System", "TestKit", grdb, sqlite,
             ], exclude: ["Golden"]),
         tests(
@@ -279,7 +278,7 @@ let package = Package(
             "Pipeline", in: "Pipeline",
             [
                 "ActionAPI", "ControlAPI", "FileEvents", "Globbing", "JSON", "Pipeline", "PluginProtocol",
-                "LedgerRows", "Reconciling", "Records",
+                "Reconciling", "Records",
                 "RegularExpressions", "Rules", "Settling", "Simulation", "Storage", "System", "TestKit", "Watching",
                 logging,
             ]),

@@ -2,7 +2,6 @@ import Records
 import FileEvents
 import GRDB
 import JSON
-import LedgerRows
 import System
 
 /// The due paths that the comparison at the start would not find.

@@ -1,6 +1,6 @@
+import FileEvents
 import GRDB
 import JSON
-import LedgerRows
 import System
 
 /// The ledger rows, indexed by path and by file.

@@ -1,6 +1,6 @@
+import FileEvents
 import GRDB
 import Glibc
-import LedgerRows
 import Reconciling
 import Rules
 import Records

@@ -1,7 +1,6 @@
 import FileEvents
 import Foundation
 import GRDB
-import LedgerRows
 import PluginProtocol
 import Reconciling
 import Rules

@@ -1,6 +1,5 @@
 import FileEvents
 import GRDB
-import LedgerRows
 import PluginProtocol
 import Reconciling
 import Rules

@@ -2,7 +2,6 @@
 import FileEvents
 import GRDB
 import Glibc
-import LedgerRows
 import PluginProtocol
 import Reconciling
 import Rules

@@ -1,7 +1,7 @@
+import FileEvents
 import Foundation
 import GRDB
 import Glibc
-import LedgerRows
 import Reconciling
 import Records
 import Storage

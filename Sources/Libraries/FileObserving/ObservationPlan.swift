@@ -1,7 +1,6 @@
 import FileEvents
 import Glibc
 import Globbing
-import LedgerRows
 import Reconciling
 public import System
 import Watching

@@ -1,5 +1,4 @@
 package import FileEvents
-package import LedgerRows
 package import Rules
 package import System
 

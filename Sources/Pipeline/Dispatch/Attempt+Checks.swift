@@ -1,7 +1,6 @@
 import ActionAPI
 import FileEvents
 import Glibc
-import LedgerRows
 import PluginProtocol
 import Records
 import Rules

@@ -2,7 +2,6 @@ import ActionAPI
 import FileEvents
 import Glibc
 import Globbing
-import LedgerRows
 import Logging
 import PluginProtocol
 import Records

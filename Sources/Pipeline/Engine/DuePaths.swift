@@ -1,5 +1,4 @@
 package import FileEvents
-import LedgerRows
 import Reconciling
 import Rules
 import Settling

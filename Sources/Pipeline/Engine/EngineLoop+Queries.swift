@@ -1,5 +1,4 @@
-import FileEvents
-package import LedgerRows
+package import FileEvents
 import Reconciling
 import Rules
 package import Records

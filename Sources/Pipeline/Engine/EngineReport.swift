@@ -1,5 +1,4 @@
 package import FileEvents
-import LedgerRows
 import PluginProtocol
 package import Reconciling
 package import Rules

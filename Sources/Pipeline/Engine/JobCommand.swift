@@ -1,5 +1,4 @@
 import FileEvents
-import LedgerRows
 import PluginProtocol
 import Reconciling
 package import Rules

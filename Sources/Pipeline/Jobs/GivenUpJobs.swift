@@ -1,4 +1,4 @@
-import LedgerRows
+import FileEvents
 import Reconciling
 import Records
 import Rules

@@ -1,6 +1,5 @@
 import FileEvents
 import HeapModule
-import LedgerRows
 import Reconciling
 import Rules
 import System

@@ -1,6 +1,5 @@
 import FileEvents
 import HeapModule
-import LedgerRows
 import System
 
 /// The due paths of one view, and the order in which they are leased.

@@ -1,4 +1,4 @@
-import LedgerRows
+import FileEvents
 import System
 
 /// The names of files with several names, as they were inspected since the last hint.

@@ -1,4 +1,4 @@
-import LedgerRows
+import FileEvents
 import System
 
 /// The ledger rows of one view in memory, as a tree of directories.

@@ -1,4 +1,4 @@
-package import LedgerRows
+package import FileEvents
 import Synchronization
 package import System
 

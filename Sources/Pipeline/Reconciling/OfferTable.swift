@@ -1,5 +1,4 @@
 import FileEvents
-import LedgerRows
 import System
 
 /// The unfinished offers of one view.

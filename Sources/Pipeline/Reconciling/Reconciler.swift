@@ -1,6 +1,5 @@
 package import FileEvents
 import Globbing
-package import LedgerRows
 import Settling
 package import System
 package import Watching

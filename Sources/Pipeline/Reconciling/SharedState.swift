@@ -1,5 +1,4 @@
-import FileEvents
-package import LedgerRows
+package import FileEvents
 package import System
 package import Watching
 

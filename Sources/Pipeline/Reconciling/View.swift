@@ -1,6 +1,5 @@
 package import FileEvents
 package import Globbing
-package import LedgerRows
 package import System
 
 /// The treatment of existing files by the first listing of a view.

@@ -1,5 +1,4 @@
 package import FileEvents
-package import LedgerRows
 import Settling
 package import System
 

@@ -1,6 +1,5 @@
 import FileEvents
 import Globbing
-import LedgerRows
 import Settling
 import System
 

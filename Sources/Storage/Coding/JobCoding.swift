@@ -1,6 +1,6 @@
+package import FileEvents
 package import Records
 package import JSON
-package import LedgerRows
 import PluginProtocol
 package import Rules
 import System

@@ -1,5 +1,5 @@
+package import FileEvents
 package import GRDB
-package import LedgerRows
 package import Records
 package import Rules
 import Synchronization

@@ -2,7 +2,6 @@ import Records
 import FileEvents
 import GRDB
 import JSON
-import LedgerRows
 import Rules
 import System
 

@@ -1,7 +1,6 @@
 import Records
 import FileEvents
 import GRDB
-import LedgerRows
 import Rules
 import System
 

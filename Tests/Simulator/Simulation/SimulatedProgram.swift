@@ -1,5 +1,5 @@
 import ActionAPI
-import LedgerRows
+import FileEvents
 import Logging
 import Pipeline
 import Reconciling

@@ -1,5 +1,4 @@
 import FileEvents
-import LedgerRows
 import Reconciling
 import Rules
 import Records

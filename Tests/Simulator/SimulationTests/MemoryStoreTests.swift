@@ -1,4 +1,4 @@
-import LedgerRows
+import FileEvents
 import Reconciling
 import System
 import TestKit

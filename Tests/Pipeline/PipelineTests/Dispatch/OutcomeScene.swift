@@ -1,6 +1,5 @@
 import ActionAPI
 import FileEvents
-import LedgerRows
 import Pipeline
 import PluginProtocol
 import Reconciling

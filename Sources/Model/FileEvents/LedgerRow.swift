@@ -1,4 +1,3 @@
-package import FileEvents
 package import System
 
 /// The state of a path as the action of one rule has received it.

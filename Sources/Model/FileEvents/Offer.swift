@@ -1,4 +1,3 @@
-package import FileEvents
 package import System
 
 /// A leased event, from its lease until its action has succeeded or was given up.
