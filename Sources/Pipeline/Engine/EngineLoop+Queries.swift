@@ -1,7 +1,6 @@
 package import FileEvents
 import Reconciling
 import Rules
-package import Records
 import Synchronization
 package import System
 import Watching
@@ -42,7 +41,7 @@ extension EngineLoop {
 
 // Queries of the summary and of simulations.
 extension EngineLoop {
-    package var counts: JobCounts { dispatcher.jobs.count(reconciler).jobs }
+    package var queue: EngineStatus.Queue { dispatcher.jobs.count(reconciler).jobs }
 
     /// Returns the ledger row of a path; nil if there is no such rule.
     package func row(of rule: String, at path: PathBytes) -> LedgerRow? {

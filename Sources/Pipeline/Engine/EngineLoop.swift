@@ -386,10 +386,10 @@ package struct EngineLoop: ~Copyable {
         watcher.stop()
         dispatcher.prepared.refuse()
         late += hints.take().excluding(run.ignored).hints
-        let counts = counts
-        let isIdle = engine.options.isOnce && counts == JobCounts()
+        let (queue, counts) = (queue, engine.monitor.status(at: now).counts)
+        let isIdle = engine.options.isOnce && queue.count + counts.ended == 0
         return EngineSummary(
-            succeeded: counts.succeeded, skipped: counts.skipped, failed: counts.failed, unfinished: counts.open,
+            succeeded: counts.succeeded, skipped: counts.skipped, failed: counts.failed, unfinished: queue.count,
             isIdle: isIdle, known: isIdle ? engine.store.knownFiles(of: dispatcher.jobs.rules.map(\.id)) : 0,
             unsettled: reconciler.unsettled(and: late), due: due, isForced: run.isForced, error: run.error,
             journalError: run.storeError)

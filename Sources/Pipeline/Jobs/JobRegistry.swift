@@ -14,8 +14,6 @@ struct JobRegistry: ~Copyable {
     var changes = TurnChanges()
     /// The jobs that have no row yet.
     private var newJobs: Set<JobID> = []
-    /// The numbers of jobs that ended in this run.
-    private var counts = JobCounts()
     /// The number of the last job.
     private var number: UInt64
 
@@ -118,11 +116,6 @@ struct JobRegistry: ~Copyable {
         let id = open.job.id
         let first = state == .failed && open.canBeSuperseded ? batch ?? id : nil
         changes.jobs[id] = JobChange(.ended(open, state, outcome, failedWith: first), isNew: newJobs.contains(id))
-        switch state {
-        case .succeeded: counts.succeeded += 1
-        case .failed: counts.failed += 1
-        default: counts.skipped += 1
-        }
     }
 
     /// Ends a job: stores its end, and sets the ledger to what its action has received.
@@ -256,9 +249,9 @@ struct JobRegistry: ~Copyable {
 
     // MARK: Queries
 
-    /// The numbers of jobs by state, and the numbers of pending jobs by rule; due paths count as pending.
-    func count(_ reconciler: borrowing Reconciler) -> (jobs: JobCounts, pending: [String: Int]) {
-        var (jobs, byRule) = (counts, [String: Int]())
+    /// The numbers of unfinished jobs, and the numbers of pending ones by rule; due paths count as pending.
+    func count(_ reconciler: borrowing Reconciler) -> (jobs: EngineStatus.Queue, pending: [String: Int]) {
+        var (jobs, byRule) = (EngineStatus.Queue(), [String: Int]())
         for state in rules.active(reconciler) {
             let waiting = reconciler.views[state.index].retryingCount + state.jobs.waitingCount
             let pending = reconciler.views[state.index].dueCount + waiting

@@ -26,6 +26,20 @@ package struct EngineStatus: Sendable {
         package var failedAttempts = 0
         /// Failed jobs.
         package var failed = 0
+
+        /// The number of finished jobs.
+        package var ended: Int { succeeded + skipped + failed }
+    }
+
+    /// The numbers of unfinished jobs.
+    package struct Queue: Sendable, Hashable {
+        /// Jobs that wait for an attempt, and due paths.
+        package var pending = 0
+        package var running = 0
+
+        package init() {}
+
+        package var count: Int { pending + running }
     }
 
     /// A running attempt.
@@ -102,7 +116,7 @@ package struct EngineStatus: Sendable {
     package var held: [PathBytes: ContinuousClock.Instant] = [:]
     /// The jobs that wait for long, or for a file that cannot be read.
     package var waits: [LongWait] = []
-    package var queue = JobCounts()
+    package var queue = Queue()
     /// The numbers of pending jobs by rule.
     package var pending: [String: Int] = [:]
     package var running: [RunningAttempt] = []

@@ -85,7 +85,7 @@ package final class Monitor: Sendable {
     /// Records the state at the end of a turn.
     package func recordTurn(
         _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int,
-        held: [PathBytes: ContinuousClock.Instant], queue: JobCounts, pauses: Pauses,
+        held: [PathBytes: ContinuousClock.Instant], queue: EngineStatus.Queue, pauses: Pauses,
         slots: EngineStatus.Slots, pending: [String: Int], waits: [LongWait], at now: ContinuousClock.Instant
     ) {
         metrics?.recordHints(hints)
@@ -101,7 +101,7 @@ package final class Monitor: Sendable {
             state.status.waits = waits
             if state.status.queue != queue {
                 state.status.queue = queue
-                state.history.record(queue: queue.open, at: now)
+                state.history.record(queue: queue.count, at: now)
             }
         }
     }

@@ -47,7 +47,7 @@ final class SimulatedProgram {
     func rescan() { engine.rescan() }
     func retry(_ jobs: [JobID]) { engine.carryOut(.retry(jobs)) {} }
     func reload(_ ruleset: Ruleset) { engine.reload(ruleset) }
-    var counts: JobCounts { loop.counts }
+    var queue: EngineStatus.Queue { loop.queue }
     /// Returns the file that the ledger has for a path.
     func handled(_ rule: String, _ path: PathBytes) -> Snapshot? { loop.row(of: rule, at: path)?.handled }
     func visit(_ rule: String, inside directory: PathBytes, _ body: (PathBytes, LedgerRow) -> Void) {

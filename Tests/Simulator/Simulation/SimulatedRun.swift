@@ -270,13 +270,13 @@ package final class SimulatedRun: @unchecked Sendable {
                 if wake > host.clock.now() { world.advance(by: wake - host.clock.now() + .milliseconds(1)) }
                 continue
             }
-            guard watcher?.hasWork != true, program?.counts.running == 0 else { continue }
+            guard watcher?.hasWork != true, program?.queue.running == 0 else { continue }
             idle += 1
             if idle > 4 { return nil }
             watcher?.poll()
             world.advance(by: .milliseconds(200))
         }
-        return "it does not become idle: \(program?.counts ?? JobCounts())"
+        return "it does not become idle: \(program?.queue ?? EngineStatus.Queue())"
     }
 
     private func finish(_ activity: Activity) {

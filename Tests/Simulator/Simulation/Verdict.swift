@@ -1,7 +1,6 @@
 import FileEvents
 import Reconciling
 import Rules
-import Records
 import Storage
 import System
 
@@ -10,9 +9,9 @@ extension SimulatedRun {
     ///
     /// - Returns: The error; nil if the actions and the ledger know the current state of all files.
     func verdict() -> String? {
-        let counts = program?.counts ?? JobCounts()
-        guard counts.open == waitingForSets else {
-            return "jobs at rest: \(counts.pending) pending, \(counts.running) running"
+        let queue = program?.queue ?? EngineStatus.Queue()
+        guard queue.count == waitingForSets else {
+            return "jobs at rest: \(queue.pending) pending, \(queue.running) running"
         }
         if rules[0].steps == [.take, .note], record.mirrors[0].texts.hasBirth, record.hasLostStep {
             return "a file was taken, and is not noted"

@@ -56,7 +56,7 @@ struct PriorityTests {
             #expect(Deadline.wait { run.calls.count == 1 })
             for name in ["1", "2", "3"] { TestFile.write(root.appending("low/\(name)"), [1]) }
             for name in ["1", "2", "3"] { TestFile.write(root.appending("high/\(name)"), [1]) }
-            #expect(Deadline.wait { run.counts.pending == 6 })
+            #expect(Deadline.wait { run.queue.pending == 6 })
             gate.open()
             #expect(run.ended(7))
             #expect(run.calls.map(\.rule) == ["low", "high", "high", "high", "low", "low", "low"])

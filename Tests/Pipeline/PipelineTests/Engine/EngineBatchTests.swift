@@ -3,7 +3,6 @@ import FileEvents
 import Pipeline
 import PluginProtocol
 import Rules
-import Records
 import Storage
 import System
 import TestKit
@@ -156,7 +155,7 @@ struct EngineBatchTests {
             Self.makeDirectory(tree.root)
             let run = EngineRun([Self.rule(tree.root, wait: .seconds(600), maximumWait: .seconds(600))])
             for number in 0..<5 { TestFile.write(tree.path("in/\(number)"), "x") }
-            #expect(Deadline.wait { run.counts.pending == 5 })
+            #expect(Deadline.wait { run.queue.pending == 5 })
             #expect(run.calls.isEmpty)
             #expect(run.stop()?.succeeded == 5)
             #expect(run.batches.map(\.count) == [5])
@@ -179,7 +178,7 @@ struct EngineBatchTests {
             TestFile.write(tree.path("in/first"), "x")
             #expect(Deadline.wait { runs.value.count == 1 })
             for name in ["a", "b"] { TestFile.write(tree.path("in/\(name)"), "x") }
-            #expect(Deadline.wait { run.counts.pending == 2 })
+            #expect(Deadline.wait { run.queue.pending == 2 })
             TestFile.write(tree.path("in/a"), "longer")
             gate.open()
             #expect(run.ended(3))

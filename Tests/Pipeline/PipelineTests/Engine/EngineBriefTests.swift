@@ -3,7 +3,6 @@ import FileEvents
 import Pipeline
 import PluginProtocol
 import Rules
-import Records
 import Storage
 import System
 import TestKit
@@ -34,7 +33,7 @@ struct EngineBriefTests {
             TestFile.write(tree.path("in/first"), "x")
             #expect(Deadline.wait { runs.value == [["first"]] })
             for name in names { TestFile.write(tree.path("in/\(name)"), String(repeating: "x", count: size)) }
-            #expect(Deadline.wait { run.counts.pending == names.count })
+            #expect(Deadline.wait { run.queue.pending == names.count })
             isFree.change { $0 = true }
             #expect(Deadline.wait { run.counts.succeeded == names.count + 1 })
             run.stop()

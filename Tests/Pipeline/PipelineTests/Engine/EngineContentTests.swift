@@ -4,7 +4,6 @@ import Glibc
 import Pipeline
 import PluginProtocol
 import Rules
-import Records
 import Storage
 import System
 import TestKit
@@ -125,7 +124,7 @@ struct EngineContentTests {
             TestFile.write(tree.path("in/a"), "x")
             #expect(Deadline.wait { !run.loopDetected.isEmpty })
             #expect(run.loopDetected == [tree.path("in/a")])
-            #expect(Deadline.wait { run.counts.failed == 1 && run.counts.running == 0 })
+            #expect(Deadline.wait { run.counts.failed == 1 && run.queue.running == 0 })
             // Other paths of the rule continue.
             TestFile.write(tree.path("in/b"), "x")
             #expect(Deadline.wait { run.received.contains("r created b") })
@@ -153,7 +152,7 @@ struct EngineContentTests {
             }
             TestFile.write(tree.path("a/x"), "x")
             #expect(Deadline.wait { run.counts.failed == 1 })
-            #expect(Deadline.wait { run.counts.running == 0 && run.counts.pending == 0 })
+            #expect(Deadline.wait { run.queue.running == 0 && run.queue.pending == 0 })
             run.stop()
             #expect(run.calls.count { $0.path == tree.path("a/x") } == LoopGuard.limit)
             #expect(run.calls.count { $0.path == tree.path("b/x") } == LoopGuard.limit)
@@ -208,7 +207,7 @@ struct EngineContentTests {
             TestFile.write(tree.path("in/first"), "x")
             #expect(Deadline.wait { run.calls.count == 1 })
             TestFile.write(tree.path("in/b"), "longer")
-            #expect(Deadline.wait { run.counts.pending == 1 })
+            #expect(Deadline.wait { run.queue.pending == 1 })
             EngineEventTests.move(tree.path("in/b"), tree.path("in/c"))
             #expect(run.isDue(tree.path("in/c")))
             gate.open()

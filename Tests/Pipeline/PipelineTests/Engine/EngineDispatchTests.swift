@@ -3,7 +3,6 @@ import FileEvents
 import Pipeline
 import PluginProtocol
 import Rules
-import Records
 import Storage
 import System
 import TestKit
@@ -29,7 +28,7 @@ struct EngineDispatchTests {
                 TestFile.write(tree.path("in/\(number).a"), "x")
                 TestFile.write(tree.path("in/\(number).b"), "x")
             }
-            #expect(Deadline.wait { run.mostAtOnce == 5 && run.counts.open == 120 })
+            #expect(Deadline.wait { run.mostAtOnce == 5 && run.queue.count == 120 })
             gate.open()
             #expect(run.ended(120))
             run.stop()
@@ -141,7 +140,7 @@ struct EngineDispatchTests {
             TestFile.write(tree.path("in/first"), "x")
             #expect(Deadline.wait { run.calls.count == 1 })
             TestFile.write(tree.path("in/a"), "old")
-            #expect(Deadline.wait { run.counts.pending == 1 })
+            #expect(Deadline.wait { run.queue.pending == 1 })
             let before = DiskProbe.now()
             TestFile.write(tree.path("in/a"), "newer")
             #expect(run.isDue(tree.path("in/a"), since: before))
@@ -165,7 +164,7 @@ struct EngineDispatchTests {
             TestFile.write(tree.path("in/first"), "x")
             #expect(Deadline.wait { run.calls.count == 1 })
             TestFile.write(tree.path("in/a"), "x")
-            #expect(Deadline.wait { run.counts.pending == 1 })
+            #expect(Deadline.wait { run.queue.pending == 1 })
             TestFile.removeTree(tree.path("in/a"))
             gate.open()
             #expect(run.ended(2))

@@ -3,7 +3,6 @@ import FileEvents
 import Pipeline
 import PluginProtocol
 import Rules
-import Records
 import Storage
 import System
 import TestKit
@@ -27,7 +26,7 @@ struct EngineGroupLoopTests {
             TestFile.write(root.appending("a.nfo"), "1")
             TestFile.write(root.appending("a.mkv"), "1")
             #expect(Deadline.wait { !run.loopDetected.isEmpty })
-            #expect(Deadline.wait { run.counts.failed == 2 && run.counts.running == 0 })
+            #expect(Deadline.wait { run.counts.failed == 2 && run.queue.running == 0 })
             #expect(run.loopDetected.count == 1)
             // Other groups of the rule continue.
             TestFile.write(root.appending("b.nfo"), "1")
@@ -35,7 +34,7 @@ struct EngineGroupLoopTests {
             #expect(Deadline.wait { run.received.contains("films created b.nfo") })
             // A change by another process waits until the group's pause is over.
             TestFile.write(root.appending("a.mkv"), "somebody else")
-            #expect(Deadline.wait { run.counts.pending >= 1 })
+            #expect(Deadline.wait { run.queue.pending >= 1 })
             run.stop()
             #expect(run.calls.count { $0.path == root.appending("a.nfo") } == LoopGuard.limit)
             #expect(run.calls.count { $0.path == root.appending("a.mkv") } == LoopGuard.limit)

@@ -4,7 +4,6 @@ import Glibc
 import Pipeline
 import PluginProtocol
 import Rules
-import Records
 import Storage
 import System
 import TestKit
@@ -128,7 +127,7 @@ struct EngineGroupRefusalTests {
             #expect(Deadline.wait { run.batches.count == 3 })
             run.stop()
             #expect(EngineGroupTests.runs(run).last == ["a.mkv", "a.nfo"])
-            #expect(run.counts.open == 0)
+            #expect(run.queue.count == 0)
         }
     }
 
@@ -190,7 +189,7 @@ struct EngineGroupRefusalTests {
             #expect(EngineGroupTests.runs(run) == [["a.mkv", "a.nfo"]])
             #expect(run.batches.first?.map(\.attempt) == [1, 3])
             #expect(Self.names(run.calls, of: "act") == ["a.mkv", "a.nfo"])
-            #expect(run.counts.open == 0)
+            #expect(run.queue.count == 0)
         }
     }
 

@@ -3,7 +3,6 @@ import Globbing
 import Pipeline
 import PluginProtocol
 import Rules
-import Records
 import Storage
 import System
 import TestKit
@@ -41,7 +40,7 @@ struct EngineGroupTests {
             #expect(Self.runs(run).last == ["a.mkv", "a.nfo", "a.srt"])
             run.stop()
             #expect(run.batches.count == 2)
-            #expect(run.counts.open == 1)
+            #expect(run.queue.count == 1)
         }
     }
 
@@ -83,7 +82,7 @@ struct EngineGroupTests {
             run.stop()
             #expect(Self.runs(run) == [["a.mkv", "a.nfo"], ["a.mkv", "a.nfo"]])
             #expect(run.attempts.map(\.attempt) == [1, 1, 2, 2])
-            #expect(run.counts.open == 0)
+            #expect(run.queue.count == 0)
         }
     }
 
@@ -101,7 +100,7 @@ struct EngineGroupTests {
             run.stop()
             #expect(run.batches.count == 40)
             #expect(run.batches.allSatisfy { $0.count == 2 })
-            #expect(run.counts.open == 0)
+            #expect(run.queue.count == 0)
         }
     }
 }

@@ -4,7 +4,6 @@ import Glibc
 import Pipeline
 import PluginProtocol
 import Rules
-import Records
 import Storage
 import System
 import TestKit
@@ -105,7 +104,7 @@ struct EngineReloadTests {
             TestFile.write(tree.path("in/a"), "x")
             #expect(Deadline.wait { run.calls.count == 1 })
             TestFile.write(tree.path("in/b"), "x")
-            #expect(Deadline.wait { run.counts.pending == 1 })
+            #expect(Deadline.wait { run.queue.pending == 1 })
             let other = Rule.sample("other", [tree.root.appending("in/*.txt")])
             #expect(run.reloadAndWait([other]))
             gate.open()
@@ -178,7 +177,7 @@ struct EngineReloadTests {
             if isDone { TestFile.write(tree.path("in/a.txt"), "xy") }
             #expect(run.calls.count == 2)
             gate.open()
-            #expect(Deadline.wait { run.calls.count == (isDone ? 4 : 3) && run.counts.open == 0 })
+            #expect(Deadline.wait { run.calls.count == (isDone ? 4 : 3) && run.queue.count == 0 })
             #expect(run.stop()?.unfinished == 0)
             let calls = run.calls.filter { $0.path == tree.path("in/a.txt") }
             #expect(calls.count { $0.rule == "other" } == (isDone ? 1 : 0))
@@ -255,7 +254,7 @@ struct EngineReloadTests {
             TestFile.write(tree.path("in/a"), "x")
             #expect(Deadline.wait { run.calls.count == 2 })
             for name in ["b", "c.txt"] { TestFile.write(tree.path("in/\(name)"), "x") }
-            #expect(Deadline.wait { run.counts.pending == 3 })
+            #expect(Deadline.wait { run.queue.pending == 3 })
             #expect(run.reloadAndWait([Rule.sample("r", [tree.root.appending("in/*.txt")])]))
             gate.open()
             #expect(run.ended(4))

@@ -186,8 +186,10 @@ final class EngineRun: Sendable {
     }
 
     var status: EngineStatus? { engine.withLock { $0 }?.status(at: .now) ?? state.withLock { $0.lastStatus } }
-    /// The number of jobs by state since the start; due paths count as pending.
-    var counts: JobCounts { status?.queue ?? JobCounts() }
+    /// The numbers of unfinished jobs; due paths count as pending.
+    var queue: EngineStatus.Queue { status?.queue ?? EngineStatus.Queue() }
+    /// The numbers of jobs that have ended since the start.
+    var counts: EngineStatus.Counts { status?.counts ?? EngineStatus.Counts() }
 
     /// The paths that wait for their actions, while the engine runs.
     var due: [DuePath] { engine.withLock { $0 }?.duePaths(limit: .max, within: .seconds(20))?.paths ?? [] }
@@ -200,7 +202,7 @@ final class EngineRun: Sendable {
     }
 
     /// Waits until no job runs or waits.
-    var isIdle: Bool { Deadline.wait { self.counts.open == 0 && self.status?.settling == 0 } }
+    var isIdle: Bool { Deadline.wait { self.queue.count == 0 && self.status?.settling == 0 } }
 
     /// Waits until the given number of attempts have finished and been recorded.
     func ended(_ count: Int) -> Bool { Deadline.wait { self.attempts.count >= count } }

@@ -2,7 +2,6 @@ import ActionAPI
 import Pipeline
 import PluginProtocol
 import Rules
-import Records
 import Storage
 import TestKit
 import Testing
@@ -18,7 +17,7 @@ struct EngineStopTests {
                 return Outcome(.succeeded)
             }
             for number in 0..<30 { TestFile.write(tree.path("in/\(number)"), "x") }
-            #expect(Deadline.wait { run.counts.open == 30 })
+            #expect(Deadline.wait { run.queue.count == 30 })
             run.askToStop()
             gate.open()
             let summary = run.end()
@@ -65,7 +64,7 @@ struct EngineStopTests {
                 return invocation.stop.isRaised ? .interrupted("stopped") : Outcome(.succeeded)
             }
             for number in 0..<4 { TestFile.write(tree.path("in/\(number)"), "x") }
-            #expect(Deadline.wait { run.counts.open == 4 && run.calls.count == 2 })
+            #expect(Deadline.wait { run.queue.count == 4 && run.calls.count == 2 })
             run.askToStop()
             run.askToStopAtOnce()
             let summary = run.end(within: .seconds(50))
