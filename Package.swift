@@ -122,12 +122,22 @@ let package = Package(
             ]),
 
         // The rest of the pipeline.
+        layer(
+            "Gates", in: "Pipeline/Gates",
+            ["FileEvents", "PluginProtocol", "Reconciling", "Rules", "Settling", "System"]),
+        layer(
+            "Monitoring", in: "Pipeline/Monitoring",
+            [
+                "FileEvents", "Gates", "PluginProtocol", "Reconciling", "Records", "Rules", "Settling", "System",
+                "Watching", metrics,
+            ]),
         .target(
             name: "Pipeline",
             dependencies: [
-                "ActionAPI", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Records",
-                "Rules", "Settling", "System", "Watching", heap, logging, metrics,
-            ], path: "Sources/Pipeline", exclude: ["Reconciling", "Settling", "Watching"], swiftSettings: strict),
+                "ActionAPI", "FileEvents", "Gates", "Globbing", "Monitoring", "PluginProtocol", "Reconciling",
+                "Records", "Rules", "Settling", "System", "Watching", heap, logging,
+            ], path: "Sources/Pipeline", exclude: ["Gates", "Monitoring", "Reconciling", "Settling", "Watching"],
+            swiftSettings: strict),
 
         // The actions.
         layer(
@@ -174,7 +184,8 @@ let package = Package(
             name: "alight",
             dependencies: [
                 "ActionAPI", "CAlightLinux", "CBuildCommit", "Configuration", "ContentTypes", "ControlAPI", "Dashboard",
-                "FileActions", "FileEvents", "FileObserving", "Globbing", "JSON", "OtherActions", "Pipeline",
+                "FileActions", "FileEvents", "FileObserving", "Gates", "Globbing", "JSON", "Monitoring", "OtherActions",
+                "Pipeline",
                 "PluginConformance", "PluginProtocol", "Plugins", "Programs", "Reconciling", "Records",
                 "Rules", "Settling", "Storage", "System", "Watching", argumentParser, logging, metrics,
             ],
@@ -216,7 +227,8 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "ActionAPI", "FileEvents", "Globbing", "Pipeline", "PluginProtocol", "Reconciling",
+                "ActionAPI", "FileEvents", "Gates", "Globbing", "Monitoring", "Pipeline", "PluginProtocol",
+                "Reconciling",
                 "Records", "Rules", "Storage", "System", "TestKit", "Watching", logging,
             ], path: "Tests/Simulator/Simulation",
             swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
@@ -277,7 +289,8 @@ let package = Package(
         tests(
             "Pipeline", in: "Pipeline",
             [
-                "ActionAPI", "ControlAPI", "FileEvents", "Globbing", "JSON", "Pipeline", "PluginProtocol",
+                "ActionAPI", "ControlAPI", "FileEvents", "Gates", "Globbing", "JSON", "Monitoring", "Pipeline",
+                "PluginProtocol",
                 "Reconciling", "Records",
                 "RegularExpressions", "Rules", "Settling", "Simulation", "Storage", "System", "TestKit", "Watching",
                 logging,

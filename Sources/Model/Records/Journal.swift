@@ -2,7 +2,7 @@ package import FileEvents
 package import Rules
 package import System
 
-/// The journal: what the engine has to know after a crash.
+/// The journal: the state that the engine has to know after a crash.
 ///
 /// All methods may block on a disk. What cannot be read counts as missing; the error is that of the next commit.
 package protocol Journal: LedgerStore {

@@ -30,7 +30,7 @@ package struct StoredState: Sendable, Hashable {
 /// No fact is in both parts: the engine changes the job, and the reconciler its offer.
 package struct OpenJob: Sendable {
     package var job: Job
-    /// What the job was offered, as the reconciler keeps it; nil for a job that is not compared with the ledger.
+    /// The offer, which the reconciler keeps; nil for a job that is not compared with the ledger.
     package var offer: Offer?
     /// The time of the lease of a job that was running when it was stored.
     package var leased: ContinuousClock.Instant?

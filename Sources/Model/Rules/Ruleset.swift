@@ -126,3 +126,10 @@ extension Rule {
         return admits(event) { isPast ? .unknown("the former content is unknown") : read($0) }
     }
 }
+
+extension Ruleset {
+    /// The former names of rules, and the current one of each.
+    package var renames: [(former: String, name: String)] {
+        rules.flatMap { rule in rule.formerly.filter { index(of: $0) == nil }.map { ($0, rule.name) } }
+    }
+}

@@ -1,3 +1,5 @@
+import Monitoring
+import Gates
 import FileEvents
 import PluginProtocol
 import Reconciling

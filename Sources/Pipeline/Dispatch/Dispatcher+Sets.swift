@@ -1,3 +1,4 @@
+import Gates
 import FileEvents
 import Reconciling
 import Records

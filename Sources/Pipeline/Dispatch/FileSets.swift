@@ -1,3 +1,5 @@
+import Monitoring
+import Gates
 import ActionAPI
 import FileEvents
 import PluginProtocol

@@ -1,3 +1,4 @@
+package import Monitoring
 package import Rules
 
 /// Decides which attempts may start: each needs a slot and counts toward the concurrency of its rule.
@@ -90,9 +91,9 @@ package struct Lanes {
     package var limit: Int { slots.reduce(0) { $0 + $1.limit + $1.extra } }
 
     package var status: EngineStatus.Slots {
-        EngineStatus.Slots(
-            limit: slots[0].limit, extra: slots[0].extra, used: slots[0].used, extraUsed: slots[0].extraUsed,
-            waiting: waiting)
+        var status = EngineStatus.Slots(limit: slots[0].limit, extra: slots[0].extra)
+        (status.used, status.extraUsed, status.waiting) = (slots[0].used, slots[0].extraUsed, waiting)
+        return status
     }
 
     /// Returns the number of running attempts of a rule.

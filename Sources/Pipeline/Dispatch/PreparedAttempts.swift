@@ -1,3 +1,5 @@
+import Monitoring
+import Gates
 import ActionAPI
 import FileEvents
 import Glibc
@@ -50,7 +52,7 @@ struct PreparedAttempts {
                 let job = attempt.inputs[0].job
                 return EngineStatus.RunningAttempt(
                     job: job.id, jobs: attempt.inputs.count, rule: attempt.rule.name,
-                    action: attempt.rule.actionNames(of: job), path: job.event.path, since: time,
+                    action: attempt.rule.actions(of: job).names, path: job.event.path, since: time,
                     takesSlot: attempt.rule.takesSlot)
             })
         let accepted = attempts.flatMap(\.inputs).map(\.job).filter { $0.attempt == 1 && $0.previous == nil }

@@ -1,3 +1,4 @@
+package import Monitoring
 package import ActionAPI
 package import FileEvents
 package import Logging

@@ -1,3 +1,4 @@
+package import Gates
 package import FileEvents
 import Reconciling
 import Rules

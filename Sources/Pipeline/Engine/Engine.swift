@@ -1,3 +1,5 @@
+package import Monitoring
+import Gates
 package import ActionAPI
 package import FileEvents
 package import Logging
@@ -154,4 +156,26 @@ extension Engine {
 
     /// Returns the status of the watcher; nil if its thread does not answer in time.
     package func survey(within limit: Duration) -> WatchStatus? { monitor.survey(within: limit) }
+}
+
+/// The result of a run of the engine.
+package struct EngineSummary: Sendable {
+    package var succeeded: Int
+    package var skipped: Int
+    package var failed: Int
+    /// The number of accepted jobs that were not finished when the engine stopped.
+    package var unfinished: Int
+    /// Whether a run with `isOnce` had no jobs, and the number of files that its rules know then.
+    package var isIdle: Bool
+    package var known: Int
+    /// The paths that had not settled.
+    package var unsettled: [PathBytes]
+    /// The paths that were due at the end of a dry run.
+    package var due: [DuePath]
+    /// Whether everything was stopped immediately.
+    package var isForced: Bool
+    /// The first root that could not be watched, after a run that ended by itself; it has been reported.
+    package var error: WatchError?
+    /// The reason why the journal could not store the last changes.
+    package var journalError: StorageError?
 }

@@ -1,3 +1,4 @@
+package import Monitoring
 package import FileEvents
 import Reconciling
 import Rules

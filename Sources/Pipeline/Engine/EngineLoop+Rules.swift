@@ -1,3 +1,4 @@
+import Monitoring
 import FileEvents
 import PluginProtocol
 import Reconciling

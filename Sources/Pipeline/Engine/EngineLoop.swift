@@ -1,3 +1,5 @@
+package import Monitoring
+import Gates
 import ActionAPI
 import FileEvents
 import Reconciling

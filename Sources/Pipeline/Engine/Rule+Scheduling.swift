@@ -1,3 +1,4 @@
+import Gates
 import FileEvents
 import Logging
 import PluginProtocol
@@ -7,12 +8,6 @@ import System
 
 // The properties of a rule that decide how its jobs run.
 extension Rule {
-    /// The names of its actions, joined by `+`.
-    var actionNames: String { actions.names }
-
-    /// Returns the names of the list that an attempt at the job runs, joined by `+`.
-    func actionNames(of job: Job) -> String { actions(of: job).names }
-
     /// Whether an attempt may take long or run a program, and therefore needs a slot.
     package var takesSlot: Bool {
         ready?.command != nil || !(actions + onFailure).allSatisfy { $0.traits.contains(.isBrief) }
@@ -72,8 +67,4 @@ extension Rule {
             level: level, "'where' skips \(event.kind.rawValue) \(event.path): \(reason)",
             metadata: ["rule": "\(name)"])
     }
-}
-
-extension [Action] {
-    fileprivate var names: String { map(\.name).joined(separator: "+") }
 }

@@ -1,3 +1,4 @@
+import Monitoring
 import FileEvents
 import Glibc
 package import Rules
@@ -69,11 +70,6 @@ extension Ruleset {
         rules.map {
             RuleRecord(name: $0.name, path: $0.identifyingPath, formerly: $0.formerly, selection: $0.selection)
         }
-    }
-
-    /// The former names of rules, and the current one of each.
-    var renames: [(former: String, name: String)] {
-        rules.flatMap { rule in rule.formerly.filter { index(of: $0) == nil }.map { ($0, rule.name) } }
     }
 }
 

@@ -99,29 +99,3 @@ package struct CircuitBreaker: Sendable {
         nextProbe = now + Self.pauses.pause(after: min(probes, 32), random: random)
     }
 }
-
-extension CircuitBreaker {
-    /// Returns the significance of an attempt for the rule's action, and the message of a failure.
-    ///
-    /// One success in a batch is enough, since the shared cause then works.
-    static func sign(of parts: ArraySlice<Attempt.Part>) -> (Sign, message: String) {
-        var sign = Sign.nothing
-        var message = ""
-        for part in parts where part.hasStarted {
-            guard case .outcome(let outcome) = part.termination, !outcome.isInterrupted else { continue }
-            switch outcome.result {
-            case .succeeded, .skipped: return (.works, "")
-            case .notReady: break
-            case .retry, .failed:
-                if outcome.isAboutFile { continue }
-                if outcome.code == Outcome.cannotStartCode {
-                    sign = .cannotStart
-                } else if sign != .cannotStart {
-                    sign = part.job.attempt == 1 || sign == .fails ? .fails : .failsAgain
-                }
-                message = outcome.message
-            }
-        }
-        return (sign, message)
-    }
-}

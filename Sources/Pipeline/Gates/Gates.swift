@@ -1,5 +1,5 @@
 package import FileEvents
-import Reconciling
+package import Reconciling
 package import Rules
 import Settling
 package import System
@@ -8,40 +8,46 @@ package import System
 package struct DueJob: Sendable {
     package var event: FileEvent
     /// Whether one of its actions has started before, so that its pause before the next attempt is over.
-    var hasStartedBefore = false
+    package var hasStartedBefore = false
     /// Whether one of its attempts was interrupted, and may have done a part of the work.
-    var isInterrupted = false
+    package var isInterrupted = false
 
     package init(event: FileEvent, hasStartedBefore: Bool = false, isInterrupted: Bool = false) {
         (self.event, self.hasStartedBefore, self.isInterrupted) = (event, hasStartedBefore, isInterrupted)
     }
 
     /// Whether a user has requested it, so that it does not wait.
-    var isManual: Bool { event.origin == .manual }
+    package var isManual: Bool { event.origin == .manual }
 }
 
 /// The wait of a job that a gate does not let run: until the gate is woken, at most until the time.
 package struct GateWait: Sendable {
-    let gate: Reconciler.Gate
-    var until: ContinuousClock.Instant?
+    package let gate: Reconciler.Gate
+    package var until: ContinuousClock.Instant?
     package var waiting: Waiting
     /// The time at which the wait ends, if known; the gate may be asked earlier.
     package var end: Timestamp?
+
+    package init(
+        gate: Reconciler.Gate, until: ContinuousClock.Instant? = nil, waiting: Waiting, end: Timestamp? = nil
+    ) {
+        (self.gate, self.until, self.waiting, self.end) = (gate, until, waiting, end)
+    }
 }
 
 /// The clocks and the files by which gates decide.
 package struct GateTime {
-    var now: ContinuousClock.Instant
-    var time: Timestamp
-    var clock: LocalClock
-    var files: WatchedPaths
+    package var now: ContinuousClock.Instant
+    package var time: Timestamp
+    package var clock: LocalClock
+    package var files: WatchedPaths
 
     package init(now: ContinuousClock.Instant, time: Timestamp, clock: LocalClock, files: WatchedPaths) {
         (self.now, self.time, self.clock, self.files) = (now, time, clock, files)
     }
 
     /// Returns the wall-clock time of an instant.
-    func time(of instant: ContinuousClock.Instant) -> Timestamp { time.advanced(by: instant - now) }
+    package func time(of instant: ContinuousClock.Instant) -> Timestamp { time.advanced(by: instant - now) }
 }
 
 /// A condition that can keep a job from running.
@@ -68,7 +74,7 @@ package struct GateTime {
 /// A job that passes soon keeps a run with `--once` from exiting. `ready.command`, conditions on the content and
 /// `same_content` need a program or the content: the attempt asks them, with the same ``Waiting``. `group` selects the
 /// files of an attempt.
-protocol Gate {
+package protocol Gate {
     /// Returns the wait of a due job; nil if the gate lets it run.
     func wait(for job: DueJob, at time: GateTime) -> GateWait?
 }
@@ -79,15 +85,15 @@ package struct Gates {
 
     private static let order: [Name] = [.age, .loop, .cooldown, .ready]
 
-    var age: AgeGate?
-    var loop = LoopGuard()
-    var cooldown: Cooldown?
-    var ready: ReadyGate?
+    package var age: AgeGate?
+    package var loop = LoopGuard()
+    package var cooldown: Cooldown?
+    package var ready: ReadyGate?
 
     package init(_ rule: Rule) { change(to: rule) }
 
     /// Sets another version of the rule; unchanged gates keep their state.
-    mutating func change(to rule: Rule) {
+    package mutating func change(to rule: Rule) {
         age = rule.condition?.ages.isEmpty ?? true ? nil : AgeGate(rule)
         let pause = rule.cooldown > .zero ? rule.cooldown : nil
         if pause != cooldown?.pause { cooldown = pause.map(Cooldown.init) }
@@ -110,7 +116,7 @@ package struct Gates {
     }
 
     /// Returns the wait of the first gate that does not let a due job run; nil if all let it run.
-    func wait(for job: DueJob, at time: GateTime) -> GateWait? {
+    package func wait(for job: DueJob, at time: GateTime) -> GateWait? {
         Self.order.lazy.compactMap { wait($0, job, time) }.first
     }
 
@@ -121,15 +127,15 @@ package struct Gates {
 }
 
 extension GateWait {
-    var reason: Reconciler.Reason {
+    package var reason: Reconciler.Reason {
         Reconciler.Reason(waiting.message, passesSoon: waiting.cause.passesSoon, end: end)
     }
 }
 
 extension LoopGuard: Gate {
-    static let gate = Reconciler.Gate("loop")
+    package static let gate = Reconciler.Gate("loop")
 
-    func wait(for job: DueJob, at time: GateTime) -> GateWait? {
+    package func wait(for job: DueJob, at time: GateTime) -> GateWait? {
         end(of: job.event.path, at: time.now).map { end in
             let date = time.time(of: end)
             return GateWait(gate: Self.gate, until: end, waiting: .loop(until: date, time.clock), end: date)
@@ -138,9 +144,9 @@ extension LoopGuard: Gate {
 }
 
 extension Cooldown: Gate {
-    static let gate = Reconciler.Gate("cooldown")
+    package static let gate = Reconciler.Gate("cooldown")
 
-    func wait(for job: DueJob, at time: GateTime) -> GateWait? {
+    package func wait(for job: DueJob, at time: GateTime) -> GateWait? {
         guard !job.hasStartedBefore, let end = end(of: job.event.path, at: time.now) else { return nil }
         let date = time.time(of: end)
         return GateWait(gate: Self.gate, until: end, waiting: .cooldown(until: date, time.clock), end: date)
@@ -148,16 +154,16 @@ extension Cooldown: Gate {
 }
 
 /// `where` with an `age` that the file has not reached yet.
-struct AgeGate: Gate {
+package struct AgeGate: Gate {
     private let rule: Rule
 
-    init(_ rule: Rule) { self.rule = rule }
+    package init(_ rule: Rule) { self.rule = rule }
 
-    static let gate = Reconciler.Gate("age")
+    package static let gate = Reconciler.Gate("age")
     /// The maximum time after which the clock is checked again, since it may be set.
-    static let period = Duration.seconds(3600)
+    package static let period = Duration.seconds(3600)
 
-    func wait(for job: DueJob, at time: GateTime) -> GateWait? {
+    package func wait(for job: DueJob, at time: GateTime) -> GateWait? {
         guard !job.isManual, !job.isInterrupted, let opening = rule.opening(of: job.event), opening > time.time else {
             return nil
         }
@@ -166,7 +172,7 @@ struct AgeGate: Gate {
     }
 
     /// Returns an event with the time at which the condition was met.
-    func opened(_ event: FileEvent) -> FileEvent {
+    package func opened(_ event: FileEvent) -> FileEvent {
         var event = event
         event.time = rule.opening(of: event) ?? event.time
         return event
@@ -174,26 +180,26 @@ struct AgeGate: Gate {
 }
 
 /// `ready` without its command, which the attempt runs.
-struct ReadyGate: Gate {
+package struct ReadyGate: Gate {
     private let ready: Readiness
     private let retry: RetryPolicy
     private let quiet: Duration
 
-    init(_ rule: Rule, _ ready: Readiness) {
+    package init(_ rule: Rule, _ ready: Readiness) {
         self.ready = ready
         retry = rule.retry
         quiet = rule.settle.quiet(isPolled: false)
     }
 
     /// Returns the gate of a path, which is woken when that path is hinted.
-    static func gate(_ path: PathBytes) -> Reconciler.Gate { Reconciler.Gate("ready", path) }
+    package static func gate(_ path: PathBytes) -> Reconciler.Gate { Reconciler.Gate("ready", path) }
 
     /// Returns the gate of a path that waits: the marker's, if it waits for that.
-    func gate(of path: PathBytes, _ waiting: Waiting) -> Reconciler.Gate {
+    package func gate(of path: PathBytes, _ waiting: Waiting) -> Reconciler.Gate {
         Self.gate(waiting.cause == .doneFile ? ready.marker(of: path) ?? path : path)
     }
 
-    func wait(for job: DueJob, at time: GateTime) -> GateWait? {
+    package func wait(for job: DueJob, at time: GateTime) -> GateWait? {
         let event = job.event
         guard !job.isInterrupted, !job.isManual, event.kind != .deleted, event.kind != .moved,
             !event.kind.isLifecycle, !event.kind.isRaw, case .present(let snapshot) = time.files.inspect(at: event.path)

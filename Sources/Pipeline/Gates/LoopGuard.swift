@@ -13,7 +13,7 @@ package struct LoopGuard {
     /// The time in which runs are counted, and for which a path is suspended.
     package static let period = Duration.seconds(60)
 
-    var limit = LoopGuard.limit
+    package var limit = LoopGuard.limit
     /// The times of the runs of the last period.
     private var recent: [PathBytes: [ContinuousClock.Instant]] = [:]
     private var suspended: [PathBytes: ContinuousClock.Instant] = [:]

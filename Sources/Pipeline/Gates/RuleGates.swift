@@ -3,16 +3,16 @@ package import System
 
 /// The gates of a rule as a whole, in the order of ``Gate``.
 package struct RuleGates {
-    private(set) var window: WindowGate?
+    package private(set) var window: WindowGate?
     /// Slows down a rule whose action fails; nil while it works.
-    var breaker: CircuitBreaker?
+    package var breaker: CircuitBreaker?
     /// Collects the events of a batch.
-    var batch: BatchWindow?
+    package var batch: BatchWindow?
 
     package init(_ rule: Rule) { change(to: rule) }
 
     /// Sets another version of the rule; unchanged gates keep their state.
-    mutating func change(to rule: Rule) {
+    package mutating func change(to rule: Rule) {
         if rule.window != window?.window { window = rule.window.map(WindowGate.init) }
         if rule.batch != batch?.batch { batch = rule.batch.map(BatchWindow.init) }
         breaker = nil
@@ -40,32 +40,32 @@ package struct RuleGates {
     }
 
     /// Checks the clock for the turn.
-    mutating func checkWindow(at time: GateTime) { window?.check(at: time) }
+    package mutating func checkWindow(at time: GateTime) { window?.check(at: time) }
 
     /// The times at which they may let jobs run.
-    var deadlines: [ContinuousClock.Instant?] { [batch?.deadline, breaker?.nextProbe, window?.nextCheck] }
+    package var deadlines: [ContinuousClock.Instant?] { [batch?.deadline, breaker?.nextProbe, window?.nextCheck] }
 }
 
 /// `window`: the hours in which actions start.
-struct WindowGate {
-    let window: RunWindow
+package struct WindowGate {
+    package let window: RunWindow
     /// The time at which the window opens; nil if it was open at the last check.
-    private(set) var opens: Timestamp?
+    package private(set) var opens: Timestamp?
     /// The time of the next check; nil while the window is open, since each turn checks it.
-    private(set) var nextCheck: ContinuousClock.Instant?
+    package private(set) var nextCheck: ContinuousClock.Instant?
 
-    init(_ window: RunWindow) { self.window = window }
+    package init(_ window: RunWindow) { self.window = window }
 
     /// The maximum time after which the clock is checked again, since it may be set.
-    static let period = Duration.seconds(60)
+    package static let period = Duration.seconds(60)
 
     /// Returns the time at which the window opens; nil if it is open.
-    func opening(after time: GateTime) -> Timestamp? {
+    package func opening(after time: GateTime) -> Timestamp? {
         if window.isOpen(at: time.time, time.clock) { return nil }
         return opens.flatMap { $0 > time.time ? $0 : nil } ?? window.opening(after: time.time, time.clock)
     }
 
-    mutating func check(at time: GateTime) {
+    package mutating func check(at time: GateTime) {
         opens = opening(after: time)
         nextCheck = opens.map { time.now + min($0.since(time.time), Self.period) }
     }

@@ -1,3 +1,4 @@
+import Gates
 import ActionAPI
 import FileEvents
 import PluginProtocol

@@ -11,8 +11,8 @@ import Synchronization
 package final class EngineMetrics: Sendable {
     private let factory: any MetricsFactory
     private let hints: Counter
-    let settle: Timer
-    let wait: Timer
+    package let settle: Timer
+    package let wait: Timer
     /// The counters of rules, by name, rule, and kind or state; a lookup by labels costs more than counting.
     private let counters = Mutex<[[String]: Counter]>([:])
     private let timers = Mutex<[String: Timer]>([:])
@@ -38,9 +38,9 @@ package final class EngineMetrics: Sendable {
         "alight_rescan_found_total": "Changed paths that a comparison with the disk found and no event had reported.",
     ]
 
-    func recordHints(_ count: Int) { if count > 0 { hints.increment(by: count) } }
+    package func recordHints(_ count: Int) { if count > 0 { hints.increment(by: count) } }
 
-    func record(_ report: AttemptReport) {
+    package func record(_ report: AttemptReport) {
         if report.isFirst { count("alight_events_total", rule: report.rule, "kind", report.event.rawValue) }
         if report.hasStarted { recordAttempt(report) }
         guard report.state != .pending, report.state != .running else { return }
@@ -58,9 +58,9 @@ package final class EngineMetrics: Sendable {
         }
     }
 
-    func recordOverflow() { Counter(label: "alight_overflows_total", factory: factory).increment() }
+    package func recordOverflow() { Counter(label: "alight_overflows_total", factory: factory).increment() }
 
-    func recordFound() { Counter(label: "alight_rescan_found_total", factory: factory).increment() }
+    package func recordFound() { Counter(label: "alight_rescan_found_total", factory: factory).increment() }
 
     private func count(_ label: String, rule: String, _ name: String, _ value: String) {
         counters.withLock { counters in
@@ -75,7 +75,7 @@ package final class EngineMetrics: Sendable {
 }
 
 extension Timer {
-    func record(_ duration: Duration) {
+    package func record(_ duration: Duration) {
         let (seconds, attoseconds) = duration.components
         recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
     }

@@ -1,3 +1,4 @@
+package import Gates
 package import Rules
 package import Records
 package import System
@@ -27,6 +28,8 @@ package struct EngineStatus: Sendable {
         /// Failed jobs.
         package var failed = 0
 
+        package init() {}
+
         /// The number of finished jobs.
         package var ended: Int { succeeded + skipped + failed }
     }
@@ -53,6 +56,13 @@ package struct EngineStatus: Sendable {
         package var since: Timestamp
         /// Whether it uses a slot.
         package var takesSlot: Bool
+
+        package init(
+            job: JobID, jobs: Int, rule: String, action: String, path: PathBytes, since: Timestamp, takesSlot: Bool
+        ) {
+            (self.job, self.jobs, self.rule, self.action) = (job, jobs, rule, action)
+            (self.path, self.since, self.takesSlot) = (path, since, takesSlot)
+        }
     }
 
     /// The slots, and the rules that wait for one.
@@ -64,6 +74,8 @@ package struct EngineStatus: Sendable {
         package var extraUsed = 0
         /// The rules with due work and no running attempt, and since when they have waited.
         package var waiting: [String: ContinuousClock.Instant] = [:]
+
+        package init(limit: Int, extra: Int) { (self.limit, self.extra) = (limit, extra) }
     }
 
     /// A finished job, with the values that are shown.

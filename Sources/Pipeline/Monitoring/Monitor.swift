@@ -1,3 +1,4 @@
+package import Gates
 package import FileEvents
 import PluginProtocol
 package import Rules

@@ -1,3 +1,4 @@
+import Monitoring
 import FileEvents
 import Pipeline
 import Rules

@@ -1,3 +1,4 @@
+import Monitoring
 import FileEvents
 import Reconciling
 import Rules

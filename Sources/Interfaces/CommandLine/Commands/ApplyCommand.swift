@@ -1,3 +1,4 @@
+import Gates
 import ActionAPI
 import ArgumentParser
 import Configuration

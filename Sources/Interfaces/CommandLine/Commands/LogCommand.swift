@@ -1,3 +1,4 @@
+import Monitoring
 import ArgumentParser
 import FileEvents
 import Glibc

@@ -1,3 +1,4 @@
+import Monitoring
 import Configuration
 import ControlAPI
 import CoreMetrics

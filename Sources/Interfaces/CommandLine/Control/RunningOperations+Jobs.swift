@@ -1,3 +1,5 @@
+import Monitoring
+import Gates
 import CAlightLinux
 import ControlAPI
 import Foundation

@@ -1,3 +1,5 @@
+import Monitoring
+import Gates
 import Glibc
 import Globbing
 import JSON

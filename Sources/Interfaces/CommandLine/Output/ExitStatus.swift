@@ -1,3 +1,4 @@
+import Monitoring
 import ArgumentParser
 import Configuration
 import ControlAPI

@@ -1,3 +1,4 @@
+import Monitoring
 import Configuration
 import FileObserving
 import Glibc

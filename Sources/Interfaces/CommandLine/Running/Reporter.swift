@@ -1,3 +1,5 @@
+import Gates
+import Monitoring
 import Configuration
 import FileEvents
 import Glibc

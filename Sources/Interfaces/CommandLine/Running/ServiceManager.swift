@@ -1,3 +1,4 @@
+import Monitoring
 import CAlightLinux
 import Glibc
 import Pipeline

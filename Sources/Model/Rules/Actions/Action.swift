@@ -252,3 +252,8 @@ package protocol HandlerCatalog: Sendable {
     /// Returns all names that `find` can resolve, for suggestions.
     func names(from directory: PathBytes) -> [String]
 }
+
+extension [Action] {
+    /// The names of the actions, joined by `+`.
+    package var names: String { map(\.name).joined(separator: "+") }
+}

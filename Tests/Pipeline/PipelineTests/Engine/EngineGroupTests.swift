@@ -1,3 +1,4 @@
+import Monitoring
 import Glibc
 import Globbing
 import Pipeline

@@ -1,3 +1,4 @@
+import Monitoring
 import Glibc
 import Pipeline
 import PluginProtocol

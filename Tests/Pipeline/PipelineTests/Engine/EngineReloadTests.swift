@@ -1,3 +1,4 @@
+import Monitoring
 import ActionAPI
 import FileEvents
 import Glibc

@@ -1,3 +1,5 @@
+import Gates
+import Monitoring
 import ActionAPI
 import FileEvents
 import Globbing

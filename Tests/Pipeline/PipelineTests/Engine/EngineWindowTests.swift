@@ -1,3 +1,4 @@
+import Monitoring
 import Pipeline
 import Rules
 import System

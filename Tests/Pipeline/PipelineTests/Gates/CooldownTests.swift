@@ -1,3 +1,4 @@
+import Gates
 import Pipeline
 import System
 import TestKit

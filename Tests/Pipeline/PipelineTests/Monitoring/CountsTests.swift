@@ -1,3 +1,4 @@
+import Monitoring
 import ControlAPI
 import FileEvents
 import Pipeline

@@ -1,3 +1,4 @@
+package import Gates
 package import FileEvents
 import PluginProtocol
 package import Reconciling
@@ -111,29 +112,7 @@ package struct AttemptReport: Sendable {
         isFirst = !job.isReported && job.due == nil
         (self.time, self.rule, event, path, from) = (time, rule.name, job.event.kind, job.event.path, job.event.from)
         (self.job, self.attempt, maximumAttempts) = (job.id, attempt, rule.retry.attempts)
-        (action, self.outcome, self.duration) = (rule.actionNames, outcome, duration)
+        (action, self.outcome, self.duration) = (rule.actions.names, outcome, duration)
         (self.state, self.pause) = (state, pause)
     }
-}
-
-/// The result of a run of the engine.
-package struct EngineSummary: Sendable {
-    package var succeeded: Int
-    package var skipped: Int
-    package var failed: Int
-    /// The number of accepted jobs that were not finished when the engine stopped.
-    package var unfinished: Int
-    /// Whether a run with `isOnce` had no jobs, and the number of files that its rules know then.
-    package var isIdle: Bool
-    package var known: Int
-    /// The paths that had not settled.
-    package var unsettled: [PathBytes]
-    /// The paths that were due at the end of a dry run.
-    package var due: [DuePath]
-    /// Whether everything was stopped immediately.
-    package var isForced: Bool
-    /// The first root that could not be watched, after a run that ended by itself; it has been reported.
-    package var error: WatchError?
-    /// The reason why the journal could not store the last changes.
-    package var journalError: StorageError?
 }
