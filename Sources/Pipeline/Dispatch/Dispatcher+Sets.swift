@@ -25,7 +25,9 @@ extension Dispatcher {
         at time: GateTime
     ) -> [Attempt.Input] {
         let event = candidate.event
-        let hasStarted = candidate.retried.flatMap { state.jobs[$0.number]?.job.hasStarted } ?? false
+        // An interrupted action may have removed files of the set, also one that a user retries.
+        let hasStarted =
+            candidate.retried.map { state.jobs[$0.number]?.job.hasStarted ?? false || $0.isInterrupted } ?? false
         let members =
             event.kind == .deleted
             ? [] : sets.members(of: event, state, group, jobs, reconciler, hasStarted: hasStarted)
