@@ -131,23 +131,50 @@ final class SQLStatement {
     func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
 }
 
-/// The prepared statements of a write transaction.
+/// The transactions of the store: reads share one until the next write, so that further reads take no file locks, and
+/// the write continues it.
 ///
-/// It starts and ends within one access of GRDB, which observes it through its hooks.
-final class WriteTransaction {
+/// A write starts and ends within one access of GRDB, which observes it through its hooks.
+final class StoreTransaction {
     private let begin: SQLStatement
+    private let beginWriting: SQLStatement
     private let commit: SQLStatement
     private let rollback: SQLStatement
+    private var isReading = false
+    private let errors: ReadErrors
 
-    init(_ database: Database) throws {
-        begin = try SQLStatement("BEGIN IMMEDIATE", in: database)
+    init(_ database: Database, _ errors: ReadErrors) throws {
+        begin = try SQLStatement("BEGIN DEFERRED", in: database)
+        beginWriting = try SQLStatement("BEGIN IMMEDIATE", in: database)
         commit = try SQLStatement("COMMIT", in: database)
         rollback = try SQLStatement("ROLLBACK", in: database)
+        self.errors = errors
     }
 
-    /// Runs the closure in a transaction, which is rolled back after an error.
-    func run(_ body: () throws -> Void) throws {
-        try begin.run()
+    /// Returns the result of the closure; nil after an error, which is recorded.
+    func read<Result>(_ body: () throws -> Result) -> Result? {
+        do {
+            if !isReading { try begin.run() }
+            isReading = true
+            return try body()
+        } catch {
+            errors.record(error)
+            return nil
+        }
+    }
+
+    /// Ends the reads; required before the log can be moved into the file.
+    func endReading() {
+        guard isReading else { return }
+        isReading = false
+        // After an error, SQLite may have ended the transaction itself.
+        try? commit.run()
+    }
+
+    /// Runs the closure and commits what it writes, which is rolled back after an error.
+    func write(_ body: () throws -> Void) throws {
+        if !isReading { try beginWriting.run() }
+        isReading = false
         do {
             try body()
             try commit.run()
@@ -156,40 +183,6 @@ final class WriteTransaction {
             try? rollback.run()
             throw error
         }
-    }
-}
-
-/// A read transaction that lasts until the next commit, so that further reads take no file locks.
-final class ReadTransaction {
-    private let begin: SQLStatement
-    private let commit: SQLStatement
-    private var isOpen = false
-    private let errors: ReadErrors
-
-    init(_ database: Database, _ errors: ReadErrors) throws {
-        begin = try SQLStatement("BEGIN DEFERRED", in: database)
-        commit = try SQLStatement("COMMIT", in: database)
-        self.errors = errors
-    }
-
-    /// Returns the result of the closure; nil after an error, which is recorded.
-    func read<Result>(_ body: () throws -> Result) -> Result? {
-        do {
-            if !isOpen { try begin.run() }
-            isOpen = true
-            return try body()
-        } catch {
-            errors.record(error)
-            return nil
-        }
-    }
-
-    /// Ends the transaction; required before a write, and before the log can be moved into the file.
-    func end() {
-        guard isOpen else { return }
-        isOpen = false
-        // After an error, SQLite may have ended the transaction itself.
-        try? commit.run()
     }
 }
 

@@ -41,12 +41,7 @@ public final class FileObserver: Sendable {
     public init(roots: [PathBytes], options: ObservationOptions = ObservationOptions()) throws(ObservationError) {
         let plan = try ObservationPlan(roots: roots, options: options)
         try plan.prepareRoots()
-        let core: ObservationCore
-        do throws(SystemError) {
-            core = try ObservationCore(plan)
-        } catch {
-            throw ObservationError(.refused("eventfd", errno: error.errno))
-        }
+        let core = ObservationCore(plan)
         let source = try plan.startSource(core.queue)
         let thread = WorkerThread(name: "file-observer") {
             var loop = ObservationLoop(core, source)

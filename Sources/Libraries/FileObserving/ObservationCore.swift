@@ -29,15 +29,13 @@ final class ObservationCore: Sendable {
     }
 
     let plan: ObservationPlan
-    let wake: Wake
+    let wake = Wake()
     let queue: HintQueue
     private let state = Mutex(State())
 
-    init(_ plan: ObservationPlan) throws(SystemError) {
+    init(_ plan: ObservationPlan) {
         self.plan = plan
-        let wake = try Wake()
-        self.wake = wake
-        queue = HintQueue { wake.signal() }
+        queue = HintQueue { [wake] in wake.signal() }
         let first = makeConsumer()
         state.withLock { state in
             state.unclaimed = first
@@ -200,7 +198,6 @@ final class ObservationCore: Sendable {
 
     /// Records that every descriptor is closed, and resumes the waiting callers.
     func setEnded() {
-        wake.close()
         let waiters = state.withLock { state in
             state.hasEnded = true
             defer { state.endWaiters = [] }

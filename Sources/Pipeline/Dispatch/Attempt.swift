@@ -43,6 +43,8 @@ struct Attempt: Sendable {
         var outputs: Set<PathBytes> = []
         /// Whether a finished step has removed the file.
         var hasRemovedInput = false
+        /// The metadata of the file after the last step; nil if they were not read.
+        var seen: Snapshot?
 
         init(_ input: OpenJob) {
             job = input.job
@@ -192,7 +194,7 @@ struct Attempt: Sendable {
         // rule.
         part.outputs = Set(outcome.outputs.flatMap(names))
         let mayRemove = zip(actions, steps).contains { action, _ in rule.mayRemoveInput(action) }
-        part.hasRemovedInput = mayRemove && !hasFile(of: part.job.event, files)
+        if mayRemove { look(at: &part, files) }
         guard steps.count > 1 else { return }
         var seen = Set(outcome.outputs)
         outcome.outputs =
@@ -200,12 +202,14 @@ struct Attempt: Sendable {
         part.termination = .outcome(outcome)
     }
 
-    /// Whether the file of an event is at its path.
-    private func hasFile(of event: FileEvent, _ files: WatchedPaths) -> Bool {
-        switch files.inspect(at: event.path) {
-        case .present(let now): now.identity == event.snapshot.identity
-        case .absent: false
-        case .unreadable: true
+    /// Finds out whether the steps have removed the file.
+    private func look(at part: inout Part, _ files: WatchedPaths) {
+        switch files.inspect(at: part.job.event.path) {
+        case .present(let now):
+            part.seen = now
+            part.hasRemovedInput = now.identity != part.job.event.snapshot.identity
+        case .absent: part.hasRemovedInput = true
+        case .unreadable: break
         }
     }
 

@@ -26,7 +26,9 @@ extension Dispatcher {
         at time: GateTime
     ) -> [OpenJob] {
         let event = candidate.event
-        let hasStarted = candidate.retried.flatMap { state.jobs[$0.number]?.hasStarted } ?? false
+        // An interrupted action may have removed files of the set, also one that a user retries.
+        let hasStarted =
+            candidate.retried.map { state.jobs[$0.number]?.hasStarted ?? false || $0.isInterrupted } ?? false
         let members =
             event.kind == .deleted
             ? [] : sets.members(of: event, state, group, jobs, reconciler, hasStarted: hasStarted)

@@ -49,7 +49,7 @@ extension Engine {
         of rule: String? = nil, limit: Int, within timeout: Duration,
         where isWanted: @escaping @Sendable (PathBytes) -> Bool = { _ in true }
     ) -> DuePaths? {
-        guard let request = try? Request<DuePaths>() else { return nil }
+        let request = Request<DuePaths>()
         dueRequests.withLock { $0.append((DuePathRequest(rule: rule, limit: limit, isWanted: isWanted), request)) }
         mailbox.wake()
         return request.wait(until: .now + timeout)

@@ -52,15 +52,7 @@ final class Mailbox: Sendable {
     private static let gatheringTime = Duration.microseconds(200)
 
     private let state = Mutex(State())
-    private let sleep: Wake
-
-    init() {
-        do {
-            sleep = try Wake()
-        } catch {
-            preconditionFailure("the engine is made before anything that could use up descriptors")
-        }
-    }
+    private let sleep = Wake()
 
     func post(_ message: Message) {
         if state.withLock({ $0.add(message) }) { wake() }

@@ -52,6 +52,7 @@ extension JobRegistry {
     /// - Returns: Nil if its action has not started, or if its outcome is reported when `on_failure` is finished.
     mutating func record(_ ended: EndedAttempt, _ reconciler: inout Reconciler) -> AttemptReport? {
         let state = ended.state
+        if let seen = ended.part.seen { reconciler.views[state.index].recordSeen(seen, by: ended.number) }
         switch ended.part.termination {
         case .waiting(let waiting, let pause): postpone(ended, waiting, until: ended.now + pause, &reconciler)
         case .gone, .changed:

@@ -27,6 +27,8 @@ struct DirtyPaths: ~Copyable {
         var request: UInt32 = 0
         /// The file at the path according to its last hint, if it has several names or a view reports moves.
         var file: FileIdentity?
+        /// The metadata since the last hint, if each change of them causes one.
+        var seen: Box<Snapshot>?
 
         mutating func merge(_ later: Hints) {
             signs.formUnion(later.signs)
@@ -34,6 +36,7 @@ struct DirtyPaths: ~Copyable {
             request = later.request
             sample = nil
             file = later.file ?? file
+            seen = later.seen
             scan = scan ?? later.scan
             hasArrived = hasArrived || later.hasArrived
         }
@@ -162,7 +165,8 @@ struct DirtyPaths: ~Copyable {
             return SettledCheck.check(
                 try files.paths.location(of: key.path), in: files.fileSystem, at: host.clock.time(),
                 policy: policies[key.policy], isPolled: entry.note.signs.contains(.polled) || files.isPolled(key.path),
-                sample: entry.note.sample?.value, round: entry.rounds, waited: now - entry.since)
+                seen: entry.note.seen?.value, sample: entry.note.sample?.value, round: entry.rounds,
+                waited: now - entry.since)
         } catch {
             return DiskProbe.StatResult(directory: error.errno) == .absent ? .gone : .unreadable(errno: error.errno)
         }

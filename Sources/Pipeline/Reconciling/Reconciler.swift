@@ -123,7 +123,10 @@ package struct Reconciler: ~Copyable {
     package var openedFiles: WatchedPaths { shared.files.paths }
 
     /// Closes the directories that were opened for paths, which prevent their file systems from being unmounted.
-    package func closeDirectories() { openedFiles.forget() }
+    package func closeDirectories() {
+        openedFiles.forget()
+        shared.files.forget()
+    }
 
     /// Sets the mount points of files that are not visible now, since nothing is mounted there.
     package func setUnmounted(_ points: [PathBytes]) { shared.files.unmounted.formUnion(points) }
@@ -155,7 +158,8 @@ package struct Reconciler: ~Copyable {
     /// The start of a listing is received before the paths that it found, and its end after them.
     package mutating func receive(_ batch: HintQueue.Batch, at now: ContinuousClock.Instant) {
         // A directory that was opened before may have been replaced.
-        if !batch.hints.isEmpty || !batch.reports.isEmpty { closeDirectories() }
+        if !batch.hints.isEmpty || !batch.reports.isEmpty { openedFiles.forget() }
+        if !batch.reports.isEmpty { shared.files.forget() }
         for report in batch.reports where !report.endsListing { receive(report, at: now) }
         for hint in batch.hints { receive(hint, at: now) }
         for report in batch.reports where report.endsListing { receive(report, at: now) }
@@ -163,7 +167,9 @@ package struct Reconciler: ~Copyable {
 
     private mutating func receive(_ hint: Hint, at now: ContinuousClock.Instant) {
         var hint = hint
+        shared.files.forget(hint.path)
         if hint.signs.contains(.subtree) {
+            shared.files.forget()
             for view in shared.active {
                 views[view].names.removeAll()
                 // Another listing shows no change of a name by itself.
@@ -238,6 +244,7 @@ package struct Reconciler: ~Copyable {
     ///   - limit: The maximum number of paths; the rest is inspected in the next turn.
     package mutating func settle(at now: ContinuousClock.Instant, limit: Int = 500) {
         for view in shared.active { views[view].due.wake(until: now) }
+        shared.files.forget()
         var others: OtherNames = [:]
         for (key, entry) in shared.dirty.takeDue(at: now, limit: limit) {
             var entry = entry
@@ -246,6 +253,7 @@ package struct Reconciler: ~Copyable {
             switch shared.dirty.inspect(key, entry, scan, in: shared.files, on: shared.host, at: now) {
             case .finished(let snapshot, let isForced):
                 settled(key, snapshot, entry.note, &others)
+                entry.note.seen = nil
                 if isForced { shared.dirty.addAgain(key, entry.note, at: now) }
             case .gone:
                 if now - entry.since < DirtyPaths.renameGap, awaitsHalf(key) {
@@ -264,6 +272,7 @@ package struct Reconciler: ~Copyable {
                 }
             case .wait(let pause, let sample, let isHeld):
                 entry.note.sample = sample.map(Box.init)
+                entry.note.seen = nil
                 if let waited = shared.dirty.recordHeld(key, &entry, isHeld, at: now) {
                     shared.callbacks.warn(.stillWritten(key.path, for: waited))
                 }
@@ -284,6 +293,7 @@ package struct Reconciler: ~Copyable {
         _ others: inout OtherNames
     ) {
         shared.dirty.setFile(nil, at: key.path)
+        if let snapshot, !hints.signs.contains(.polled) { shared.files.record(snapshot, at: key.path) }
         for view in views(of: key) {
             let identities = views[view].settle(key.path, snapshot, hints)
             for identity in identities {

@@ -67,6 +67,9 @@ package final class SharedState {
         if signs.contains(.listed) { hints.scan = dirty.scans.innermost(holding: path) }
         if case .present(let snapshot) = files.paths.inspect(at: path) {
             if wantsMove || snapshot.hasSeveralNames { hints.file = snapshot.identity }
+            if signs.isDisjoint(with: [.listed, .polled]), files.isHinted(snapshot, at: path) {
+                hints.seen = Box(snapshot)
+            }
             // Signs of writing bring no other file.
             if wantsMove, !signs.isSubset(of: [.written, .closed, .attributes]) {
                 dirty.setFile(snapshot.identity, at: path)

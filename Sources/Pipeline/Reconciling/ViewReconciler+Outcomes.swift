@@ -57,6 +57,15 @@ extension ViewReconciler {
         }
     }
 
+    /// Records the metadata that the offer's file had after its action.
+    ///
+    /// All hints that were queued when the result arrived must be received before. They apply until ``finish``, unless
+    /// one of them names the path.
+    package mutating func recordSeen(_ snapshot: Snapshot, by number: UInt64) {
+        guard let path = offers[number]?.path, !isDirty(path), due[path] == nil else { return }
+        shared.files.record(snapshot, at: path)
+    }
+
     /// Changes an offer, if it is unfinished.
     package mutating func update(_ number: UInt64, _ body: (inout Offer) -> Void) { offers.update(number, body) }
 
@@ -239,6 +248,7 @@ extension ViewReconciler {
         }
         change()
         shared.files.paths.forget()
+        shared.files.forget()
         removeDue(path)
         markHandled(path)
         if isPolled(path) { shared.doubted.append(path) }

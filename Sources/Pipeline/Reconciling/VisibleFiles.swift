@@ -13,6 +13,8 @@ struct VisibleFiles {
     var unmounted: Set<PathBytes> = []
     /// Paths that the kernel resolves to a file whose name differs in case.
     var otherSpellings: Set<PathBytes> = []
+    /// The files that were inspected in this turn and whose changes are hinted: no hint has come since.
+    private var seen: [PathBytes: Box<Snapshot>] = [:]
 
     init(roots: [PathBytes], in fileSystem: any FileSystem) {
         self.fileSystem = fileSystem
@@ -27,12 +29,30 @@ struct VisibleFiles {
     ///
     /// The path is not inspected if a snapshot is passed, unless the view compares extended attributes.
     func stat(_ path: PathBytes, for view: View, as seen: Snapshot? = nil) -> DiskProbe.StatResult {
-        guard let root = view.root(of: path), !paths.isBehindLink(path, root: root), !otherSpellings.contains(path)
-        else { return .absent }
-        let known = seen.flatMap { view.readsExtended ? nil : DiskProbe.StatResult.present($0) }
-        let result = known ?? paths.inspect(at: path, reading: view.readsExtended ? .extended : [])
+        guard let root = view.root(of: path), !otherSpellings.contains(path) else { return .absent }
+        let isAnyNew = view.readsExtended || view.isPolled
+        let recent = isAnyNew || seen != nil ? nil : self.seen[path]?.value
+        guard recent != nil || !paths.isBehindLink(path, root: root) else { return .absent }
+        let known = recent ?? (view.readsExtended ? nil : seen)
+        let result = known.map { .present($0) } ?? paths.inspect(at: path, reading: view.readsExtended ? .extended : [])
         guard case .present(let snapshot) = result, !view.types.contains(snapshot.type) else { return result }
         return .absent
+    }
+
+    /// Whether each change of a file that is at a path causes a hint of the path: the directory is watched, and the
+    /// file has no other name by which it could change.
+    func isHinted(_ snapshot: Snapshot, at path: PathBytes) -> Bool {
+        snapshot.type == .file && !snapshot.hasSeveralNames && !isPolled(path)
+    }
+
+    /// Records the metadata of a file; the path must not have been hinted since they were read.
+    mutating func record(_ snapshot: Snapshot, at path: PathBytes) {
+        if isHinted(snapshot, at: path) { seen[path] = Box(snapshot) }
+    }
+
+    /// Forgets a file that is hinted, or all files.
+    mutating func forget(_ path: PathBytes? = nil) {
+        if let path { seen[path] = nil } else if !seen.isEmpty { seen = [:] }
     }
 
     /// Returns the fingerprint of the content of a directory; nil if it has not settled.

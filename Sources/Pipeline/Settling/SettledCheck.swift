@@ -36,7 +36,7 @@ package enum SettledCheck {
 
     /// The state of a path as read by one check.
     struct Inspection: Sendable, Hashable {
-        /// The metadata of the path, read after everything else.
+        /// The metadata of the path, read after everything else, or unchanged since.
         var inspected: DiskProbe.StatResult
         /// Whether a process can write; nil when the policy does not ask for it.
         var writers: DiskProbe.Holders?
@@ -146,15 +146,17 @@ package enum SettledCheck {
     ///   - time: The current time of day.
     ///   - policy: The conditions that must be met.
     ///   - isPolled: Whether the path is polled.
+    ///   - seen: The metadata of a regular file at the path; nil to read them. The kernel must report all changes since
+    ///     they were read: then the path is dirty again if they no longer apply.
     ///   - sample: The sample of the last verdict, if nothing has happened to the path since.
     ///   - round: The number of checks since the path was last dirty.
     ///   - waited: The total time for which the path has been dirty.
     /// - Returns: Whether it is finished, and if not, when to check again.
     package static func check(
         _ location: DiskProbe.Location, in fileSystem: any FileSystem, at time: Timestamp, policy: SettlePolicy,
-        isPolled: Bool, sample: Sample?, round: Int, waited: Duration
+        isPolled: Bool, seen: Snapshot? = nil, sample: Sample?, round: Int, waited: Duration
     ) -> Verdict {
-        var inspection = Inspection(inspected: fileSystem.stat(location), time: time)
+        var inspection = Inspection(inspected: seen.map { .present($0) } ?? fileSystem.stat(location), time: time)
         if let first = inspection.inspected.snapshot {
             if first.type == .file {
                 if policy.writers == .wait {
@@ -169,7 +171,7 @@ package enum SettledCheck {
             } else if first.type == .directory, policy.isTree {
                 inspection.tree = fileSystem.tree(at: location, askingWriters: policy.writers == .wait)
             }
-            inspection.inspected = fileSystem.stat(location)
+            if seen == nil { inspection.inspected = fileSystem.stat(location) }
             // The checks above do not apply to a file that has replaced it meanwhile.
             if let last = inspection.inspected.snapshot, last.identity != first.identity {
                 return .wait(pause(round: round), sample: nil)

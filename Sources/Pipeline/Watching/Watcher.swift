@@ -120,7 +120,8 @@ package final class Watcher: HintProducer {
     ///
     /// When the watcher is idle, that takes one system call; otherwise the thread reads the queue first.
     package func drain() {
-        guard !control.isDrained, !control.isStopped, let drain = try? Request<Void>() else { return }
+        guard !control.isDrained, !control.isStopped else { return }
+        let drain = Request<Void>()
         control.request { $0.drains.append(drain) }
         // For at most a second, since the thread may be blocked by a file system.
         drain.wait(until: .now + .seconds(1))
@@ -133,7 +134,7 @@ package final class Watcher: HintProducer {
     /// - Parameter limit: The timeout; the thread may be listing on a slow file system.
     /// - Returns: The status; nil after the timeout.
     package func survey(within limit: Duration) -> WatchStatus? {
-        guard let survey = try? Request<WatchStatus>() else { return nil }
+        let survey = Request<WatchStatus>()
         control.request { $0.surveys.append(survey) }
         return survey.wait(until: .now + limit)
     }

@@ -75,7 +75,7 @@ package final class DiskStore: Journal {
     ) throws(JournalError) {
         let connection = other.guarded.withLock { guarded -> DatabaseQueue? in
             defer { guarded.state = nil }
-            guarded.state?.tables.reading.end()
+            guarded.state?.tables.transaction.endReading()
             return guarded.state?.lock == nil ? guarded.state?.connection : nil
         }
         guard let connection else { preconditionFailure("a store in memory that is open") }
@@ -142,7 +142,7 @@ package final class DiskStore: Journal {
 
     /// Reads what was committed; returns nil after an error, which the next commit returns.
     private func read<Answer: Sendable>(_ body: (StoreState) throws -> Answer) -> Answer? {
-        access { state in state.tables.reading.read { try body(state) } } ?? nil
+        access { state in state.tables.transaction.read { try body(state) } } ?? nil
     }
 
     // MARK: LedgerStore
@@ -207,7 +207,7 @@ package final class DiskStore: Journal {
         access { state in
             guard let rule = state.rules.rows[maker.rule] else { return }
             try? state.access { _ in
-                try state.tables.transaction.run {
+                try state.tables.transaction.write {
                     for output in outputs {
                         try state.tables.makers.write(output, rule: rule.id, source: maker.source)
                     }

@@ -94,7 +94,7 @@ final class HistoryPruning {
     ///   - transaction: The transaction to use.
     ///   - ended: The jobs written by the commit that have succeeded or were skipped.
     ///   - now: The current time.
-    func prune(_ database: Database, in transaction: WriteTransaction, ended: [JobID], at now: Int64) {
+    func prune(_ database: Database, in transaction: StoreTransaction, ended: [JobID], at now: Int64) {
         progress.ended += ended
         // The clock may have been set back.
         if !ended.isEmpty { progress.first = min(progress.first, now) }
@@ -102,7 +102,7 @@ final class HistoryPruning {
         let before = progress
         deleted = []
         do {
-            try transaction.run { try prune(database, at: now) }
+            try transaction.write { try prune(database, at: now) }
             kept?.remove(of: deleted)
         } catch {
             progress = before

@@ -10,7 +10,7 @@ extension StoreState {
     ///
     /// - Returns: The error after which nothing was written; nil on success, and if nothing has changed.
     func commit(_ changes: TurnChanges, _ clocks: ClockPair) -> StorageError? {
-        tables.reading.end()
+        defer { tables.transaction.endReading() }
         if failure == nil, let error = errors.take() { failure = StorageError(error, at: path, isReading: true) }
         if let failure { return failure }
         receive(changes)
@@ -61,8 +61,8 @@ extension StoreState {
         let offset = committed.clockOffset.isStale(at: clocks) ? ClockOffset(clocks) : committed.clockOffset
         let values = values(offset, changes, clocks)
         var ended: [JobID] = []
-        try access { database in
-            try tables.transaction.run {
+        try connection.writeWithoutTransaction { database in
+            try tables.transaction.write {
                 // Written before the rows of this commit, whose times and devices are current.
                 let shift = offset.value &- committed.clockOffset.value
                 if shift != 0 { try tables.jobs.moveDue(by: shift) }

@@ -14,8 +14,7 @@ struct StoreTables {
     let attempts: AttemptTable
     let history: HistoryPruning
     let stateValue: SQLStatement
-    let reading: ReadTransaction
-    let transaction: WriteTransaction
+    let transaction: StoreTransaction
 
     init(
         _ database: Database, run: Int64, _ retention: JournalRetention, _ kept: KeptFiles?, _ errors: ReadErrors
@@ -28,8 +27,7 @@ struct StoreTables {
         attempts = try AttemptTable(database)
         history = try HistoryPruning(database, retention, kept)
         stateValue = try SQLStatement("INSERT OR REPLACE INTO state VALUES (?, ?)", in: database)
-        reading = try ReadTransaction(database, errors)
-        transaction = try WriteTransaction(database)
+        transaction = try StoreTransaction(database, errors)
     }
 }
 
@@ -120,14 +118,14 @@ final class StoreState {
         (start.interrupted, unreadable) = try tables.jobs.checkOpenJobs()
         guard !unreadable.isEmpty else { return }
         try access { _ in
-            try tables.transaction.run { for id in unreadable { try tables.jobs.bury(id, at: clocks.wall) } }
+            try tables.transaction.write { for id in unreadable { try tables.jobs.bury(id, at: clocks.wall) } }
         }
         start.unreadable = unreadable.map { JobID(String(decoding: $0, as: UTF8.self)) }
     }
 
     /// Calls the closure with the connection, outside of the read transaction.
     func access<Result>(_ body: (Database) throws -> Result) rethrows -> Result {
-        tables.reading.end()
+        tables.transaction.endReading()
         return try connection.writeWithoutTransaction(body)
     }
 

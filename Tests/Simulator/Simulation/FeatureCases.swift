@@ -116,6 +116,14 @@ enum FeatureCases {
             "a set that is cut off", "create a.x, create a.y, start, crash",
             gives: "created a.x, created a.y, created a.x, created a.y"
         ) { $0.group = ["*.x", "*.y"] },
+        ScriptedCase(
+            "a set that is retried when a file is gone",
+            "create a.x, create a.y, start, crash, settle, lease, begin, give-up a.x, delete a.x, retry",
+            gives: "created a.x, created a.y, failed a.x, failed a.y, created a.x, created a.y"
+        ) {
+            $0.group = ["*.x", "*.y"]
+            $0.events = [.created, .modified]
+        },
         ScriptedCase("a tree", "mkdir d/, create d/a, settle, write d/a", gives: "created d") { $0.isTree = true },
         ScriptedCase(
             "a tree that changes later", "mkdir d/, create d/a, rest, write d/a", gives: "created d, modified d"

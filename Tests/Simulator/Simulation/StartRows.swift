@@ -46,7 +46,8 @@ struct StartRows {
     /// - Returns: The error; nil if there is none.
     mutating func update(_ running: [Job], in world: World, isComplete: Bool) -> String? {
         let ids = Set(running.map(\.id))
-        for (id, row) in rows where !ids.contains(id) {
+        // One whose attempt was reported has ended too: it was started again at once.
+        for (id, row) in rows where !ids.contains(id) || reported[id] != nil {
             rows[id] = nil
             let isUndisturbed = row.changes == world.changes && Self.isAsOffered(row.job, in: world)
             end(row, reported.removeValue(forKey: id), isUndisturbed: isUndisturbed)

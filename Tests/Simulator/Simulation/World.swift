@@ -60,6 +60,9 @@ package final class World: Sendable {
     /// The number of inspections of files by the program.
     package var inspections: Int { state.withLock { $0.inspections } }
 
+    /// Returns the number of times that the program has read the metadata of a name, in whatever directory.
+    package func looks(at name: PathBytes) -> Int { state.withLock { $0.looks[name, default: 0] } }
+
     /// The number of changes applied while the program inspected files.
     var raceCount: Int { state.withLock { $0.race.count } }
 

@@ -53,6 +53,8 @@ struct WorldState {
     var changes = 0
     /// The number of inspections of files by the program.
     private(set) var inspections = 0
+    /// The number of times that the program has read the metadata of a name, in whatever directory.
+    var looks: [PathBytes: Int] = [:]
 
     /// Counts an inspection of files by the program.
     mutating func inspect() {

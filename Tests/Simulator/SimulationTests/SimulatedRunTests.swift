@@ -24,6 +24,16 @@ import Testing
         run.end()
     }
 
+    @Test func `a file is inspected after its hint, before its action, and after its action`() {
+        var rule = SimulatedRule()
+        rule.events = [.created, .modified]
+        let run = SimulatedRun([rule])
+        for step in Step.script("create a, read, turn, wait 250ms, lease, begin, run, ok, lease") { run.take(step) }
+        #expect(run.history == ["created a"])
+        #expect(run.world.looks(at: "a") == 3)
+        run.end()
+    }
+
     @Test func `the work for a file with n names is proportional to n`() {
         func inspections(ofNames count: Int) -> Int {
             let run = SimulatedRun([SimulatedRule()])

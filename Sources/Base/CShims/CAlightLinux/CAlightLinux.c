@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/fs.h>
+#include <linux/futex.h>
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
@@ -268,6 +269,23 @@ int cal_poll(struct pollfd *fds, unsigned long count, int64_t nanoseconds) {
     struct timespec limit = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000};
     int ready = ppoll(fds, count, nanoseconds < 0 ? NULL : &limit, NULL);
     return ready >= 0 ? ready : -errno;
+}
+
+// The states of the word that a thread sleeps on.
+enum { AWAKE, SIGNALLED, ASLEEP };
+
+void cal_signal(uint32_t *word) {
+    if (__atomic_exchange_n(word, SIGNALLED, __ATOMIC_ACQ_REL) == ASLEEP)
+        syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+void cal_sleep(uint32_t *word, int64_t nanoseconds) {
+    struct timespec limit = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000};
+    uint32_t state = AWAKE;
+    if (__atomic_compare_exchange_n(word, &state, ASLEEP, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, ASLEEP, nanoseconds < 0 ? NULL : &limit, NULL, 0);
+    // The sleeper sees the changes of a signal, because it checks after this.
+    __atomic_exchange_n(word, AWAKE, __ATOMIC_ACQ_REL);
 }
 
 void cal_name_thread(const char *name) {

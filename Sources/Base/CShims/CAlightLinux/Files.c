@@ -28,8 +28,8 @@ static int flags_of(enum cal_opening what) {
 
 int cal_is_distrustful(void) {
     static _Atomic int cached = -1;
-    if (geteuid() != 0) return 0;
     if (cached >= 0) return cached;
+    if (geteuid() != 0) return cached = 0;
     struct stat top;
     unsigned long inside, outside, count = 0;
     FILE *map = NULL;

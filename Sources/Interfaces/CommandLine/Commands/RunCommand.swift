@@ -177,24 +177,16 @@ struct RunCommand: ParsableCommand {
 
     /// Creates the reloading of the rules; returns nil with `--once`, which reads them only once.
     ///
-    /// - Throws: `Exit` when no thread or descriptor is available for it; the error has been reported.
+    /// - Throws: `Exit` when no thread is available for it; the error has been reported.
     private func reloading(
         _ engine: Engine, _ locations: [PathBytes], _ seen: RulesFiles, _ program: CommandContext,
         _ retained: OpenJournal, _ reporter: Reporter, _ service: ServiceManager?, _ dry: DryRun?
     ) throws -> RuleReloading? {
         if once { return nil }
-        let reloading: RuleReloading
-        do throws(SystemError) {
-            reloading = try RuleReloading(locations, tags: Set(rules.tags), seen: seen, program, reporter, service) {
-                loaded in
-                dry?.reportRoots(of: loaded.ruleset)
-                engine.reload(loaded.ruleset, ignored: retained.names(below: loaded.ruleset.roots))
-            }
-        } catch {
-            reporter.emit(
-                .error, "cannot create an eventfd: \(error)",
-                help: "raise the limit of open files (ulimit -n)")
-            throw Exit(.runtimeError)
+        let reloading = RuleReloading(locations, tags: Set(rules.tags), seen: seen, program, reporter, service) {
+            loaded in
+            dry?.reportRoots(of: loaded.ruleset)
+            engine.reload(loaded.ruleset, ignored: retained.names(below: loaded.ruleset.roots))
         }
         guard reloading.start() else { throw reporter.failure(ObservationError.noThread) }
         guard !noAutoReload else { return reloading }

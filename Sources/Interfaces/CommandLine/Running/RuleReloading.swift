@@ -12,7 +12,7 @@ import System
 ///
 /// Rules with errors are reported and rejected; the rules loaded before stay in effect.
 final class RuleReloading: Sendable {
-    private let wake: Wake
+    private let wake = Wake()
     /// The locations of the rules, as at the start.
     private let locations: [PathBytes]
     /// The tags of the rules to run; all rules if empty.
@@ -45,12 +45,10 @@ final class RuleReloading: Sendable {
     ///   - reporter: Prints diagnostics.
     ///   - service: Notified when the rules are being read, and when they are rejected.
     ///   - take: Called on the thread with rules that have no errors.
-    /// - Throws: A `SystemError` when no descriptor is available.
     init(
         _ locations: [PathBytes], tags: Set<String>, seen: RulesFiles, _ program: CommandContext,
         _ reporter: Reporter, _ service: ServiceManager?, take: @escaping @Sendable (LoadedRules) -> Void
-    ) throws(SystemError) {
-        wake = try Wake()
+    ) {
         self.seen = Mutex(seen)
         (self.locations, self.tags, self.take) = (locations, tags, take)
         (self.program, self.reporter, self.service) = (program, reporter, service)

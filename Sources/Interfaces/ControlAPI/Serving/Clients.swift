@@ -177,12 +177,13 @@ extension Clients {
             connections[descriptor]?.deadline = nil
             return true
         }
-        guard hasCapacity, let wake = try? Wake() else {
+        guard hasCapacity else {
             throw APIError(
                 503, "too many clients follow the events", help: "try again when one of them has disconnected")
         }
         // A browser cannot set the header on its first request.
         let last = (request.lastEventID ?? request.text("last_event_id")).flatMap { UInt64($0) }
+        let wake = Wake()
         let stream = EventStream(feed, wake, kinds: kinds, after: last, recent: recent)
         streams.withLock { $0[ObjectIdentifier(stream)] = wake }
         chm_set_own(pointer, Unmanaged.passRetained(stream).toOpaque())

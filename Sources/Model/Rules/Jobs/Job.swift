@@ -79,7 +79,8 @@ package struct JobID: Sendable, Hashable, CustomStringConvertible {
 package struct JobIDSource: Sendable {
     private var milliseconds: Int64 = -1
     private var low: UInt64 = 0
-    private var high: UInt16 = 0
+    /// Below the maximum, so that the ids of one millisecond do not wrap around.
+    private var high = UInt16.random(in: 0..<UInt16.max)
 
     package init() {}
 
@@ -92,8 +93,6 @@ package struct JobIDSource: Sendable {
         } else {
             self.milliseconds = milliseconds
             low = .random(in: 0...UInt64.max)
-            // Below the maximum, so that the ids of one millisecond do not wrap around.
-            high = .random(in: 0..<UInt16.max)
         }
         return JobID(now: now, random: (low, high))
     }

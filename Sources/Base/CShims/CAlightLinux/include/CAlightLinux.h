@@ -116,6 +116,14 @@ int cal_clone(int source, int destination);
 struct pollfd;
 int cal_poll(struct pollfd *fds, unsigned long count, int64_t nanoseconds);
 
+/// Wakes the thread that sleeps on the word, or its next sleep ends at once.
+void cal_signal(uint32_t *word);
+
+/// Sleeps until the word is signalled, or for the time; a negative value means no limit. It may also return earlier.
+///
+/// Only one thread may sleep on a word, which is 0 at first.
+void cal_sleep(uint32_t *word, int64_t nanoseconds);
+
 /// Names the calling thread for ps, top and debuggers. The name is cut at 15 bytes.
 void cal_name_thread(const char *name);
 
