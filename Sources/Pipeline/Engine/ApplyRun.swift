@@ -35,7 +35,7 @@ package final class ApplyRun: Sendable {
     ///   - report: Called on the thread of the run, in order.
     package init(
         _ rule: Rule, limit: Int, store: DiskStore,
-        perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome], log: Logger,
+        perform: @escaping @Sendable (Action, [Invocation]) async -> [Outcome], log: Logger,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {
         var options = Engine.Options(jobs: limit, isOnce: true)

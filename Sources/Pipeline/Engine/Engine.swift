@@ -54,7 +54,7 @@ package final class Engine: Sendable {
     let store: DiskStore
     /// The outputs of the latest actions.
     let chains = OutputChains()
-    let perform: @Sendable (Action, [Invocation]) -> [Outcome]
+    let perform: @Sendable (Action, [Invocation]) async -> [Outcome]
     let log: Logger
     let report: @Sendable (EngineReport) -> Void
     let mailbox = Mailbox()
@@ -77,7 +77,8 @@ package final class Engine: Sendable {
     ///   - report: Called on the engine's thread, in order; it must not block for long.
     package init(
         ruleset: Ruleset, options: Options, store: DiskStore,
-        perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome], log: Logger, metrics: EngineMetrics? = nil,
+        perform: @escaping @Sendable (Action, [Invocation]) async -> [Outcome], log: Logger,
+        metrics: EngineMetrics? = nil,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {
         let monitor = Monitor(metrics, on: options.host)
