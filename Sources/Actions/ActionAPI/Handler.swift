@@ -4,10 +4,7 @@ package import PluginProtocol
 package import Rules
 package import System
 
-/// Does the work of one action for one settled file.
-///
-/// `run` blocks: it is called on a thread of the engine's bounded pool, never on Swift's cooperative pool, because a
-/// child process or a copy may take hours.
+/// Does the work of one action for settled files.
 ///
 /// A handler may run twice for the same job, because the program can lose power between the work and the entry that
 /// records it. Make the second run harmless.
@@ -15,16 +12,10 @@ package protocol Handler: Sendable {
     /// The description that rules are checked against.
     var summary: HandlerDescription { get }
 
-    /// Does the work and returns its outcome; never throws.
+    /// Does the work and returns an outcome for each file, in order; never throws.
     ///
-    /// A file that has vanished is an outcome, not an error. Check ``Invocation/stop`` at every step that can take
-    /// long, and return `Outcome.interrupted` when it is raised.
-    func run(_ invocation: Invocation) -> Outcome
-
-    /// Does the work for the files of a batch and returns an outcome for each, in order.
-    ///
-    /// The default implementation runs the invocations one after another, each with its own timeout.
-    func run(_ invocations: [Invocation]) -> [Outcome]
+    /// It runs on a thread of the engine's pool, and holds none while it waits for a program.
+    func perform(_ invocations: [Invocation]) async -> [Outcome]
 
     /// Whether an interrupted attempt finished its work, as shown by the identity of the file at its new path.
     ///
@@ -39,10 +30,28 @@ extension Handler {
     package func isDone(_ invocation: Invocation) -> Bool { false }
 
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { [] }
+}
 
+/// A handler that blocks its thread while it works: on a disk or on the network.
+package protocol BlockingHandler: Handler {
+    /// Does the work and returns its outcome.
+    ///
+    /// A file that has vanished is an outcome, not an error. Check ``Invocation/stop`` at every step that can take
+    /// long, and return `Outcome.interrupted` when it is raised.
+    func run(_ invocation: Invocation) -> Outcome
+
+    /// Does the work for the files of a batch and returns an outcome for each, in order.
+    ///
+    /// The default implementation runs the invocations one after another, each with its own timeout.
+    func run(_ invocations: [Invocation]) -> [Outcome]
+}
+
+extension BlockingHandler {
     package func run(_ invocations: [Invocation]) -> [Outcome] {
         invocations.map { invocation in invocation.stop.isRaised ? .interrupted("Alight stops") : run(invocation) }
     }
+
+    package func perform(_ invocations: [Invocation]) async -> [Outcome] { run(invocations) }
 }
 
 /// The input of an action for one attempt.
@@ -68,7 +77,7 @@ package struct Invocation: Sendable {
     package var captures: Captures
     /// The output paths of the earlier steps, for placeholders.
     package var stepOutputs: [[PathBytes]]
-    /// The timeout of the action, from the call of `run`; in a batch, each request has its own.
+    /// The timeout of the action, from the call of `perform`; in a batch, each request has its own.
     package var timeout: Duration
     /// The maximum number of events per request, for rules that batch or group them; nil for all others.
     package var batch: Int?
@@ -88,8 +97,8 @@ package struct Invocation: Sendable {
     /// Raised when Alight stops.
     package var stop: StopSignal
     package var log: Logger
-    /// Called before the first effect; blocks until the action may start, and returns whether it may.
-    package var mayStart: @Sendable () -> Bool = { true }
+    /// Called before the first effect; waits until the action may start, and returns whether it may.
+    package var mayStart: @Sendable () async -> Bool = { true }
     /// Called before a path is written, so that its new state is known to be the action's own work.
     package var willWrite: @Sendable (PathBytes) -> Void = { _ in }
     /// The record of outputs; nil if no action runs.

@@ -16,28 +16,33 @@ package enum ProgramFiles {
     ///   - executable: The executable.
     ///   - arguments: Its arguments.
     ///   - searchPath: Its `PATH`.
+    ///   - line: Returns the first line of a file.
     /// - Returns: The files, in the order in which they are read.
     package static func of(
-        _ executable: PathBytes, _ arguments: [[UInt8]], searchPath: [UInt8]
+        _ executable: PathBytes, _ arguments: [[UInt8]], searchPath: [UInt8],
+        line: (PathBytes) -> ScriptLine? = ScriptLine.init(of:)
     ) -> [PathBytes] {
         var files: [PathBytes] = []
-        add([executable.bytes] + arguments, to: &files, searchPath, depth: depth)
+        add([executable.bytes] + arguments, to: &files, searchPath, depth: depth, line)
         return files
     }
 
-    private static func add(_ words: [[UInt8]], to files: inout [PathBytes], _ searchPath: [UInt8], depth: Int) {
+    private static func add(
+        _ words: [[UInt8]], to files: inout [PathBytes], _ searchPath: [UInt8], depth: Int,
+        _ line: (PathBytes) -> ScriptLine?
+    ) {
         guard depth > 0, let word = words.first, let program = program(word, searchPath, &files) else { return }
         files.append(program)
-        if let line = ScriptLine(of: program) {
-            let argument = line.argument.map { [$0] } ?? []
-            add([line.interpreter.bytes] + argument + words, to: &files, searchPath, depth: depth - 1)
+        if let first = line(program) {
+            let argument = first.argument.map { [$0] } ?? []
+            add([first.interpreter.bytes] + argument + words, to: &files, searchPath, depth: depth - 1, line)
             return
         }
         let name = String(decoding: program.lastComponent, as: UTF8.self)
         if name == "env" {
             var searchPath = searchPath
             let command = command(ofEnvironment: words.dropFirst(), &searchPath)
-            add(command, to: &files, searchPath, depth: depth - 1)
+            add(command, to: &files, searchPath, depth: depth - 1, line)
             return
         }
         guard interpreters.contains(stem(of: name)) else { return }
@@ -45,7 +50,7 @@ package enum ProgramFiles {
         guard let operand = words.dropFirst(1 + options.count).first else { return }
         if options.last?.last == UInt8(ascii: "c") {
             guard shells.contains(name) else { return }
-            for command in commands(ofLine: operand) { add(command, to: &files, searchPath, depth: depth - 1) }
+            for command in commands(ofLine: operand) { add(command, to: &files, searchPath, depth: depth - 1, line) }
         } else if operand.first == .slash {
             files.append(PathBytes(operand))
         }
@@ -119,7 +124,7 @@ package enum ProgramFiles {
 }
 
 /// The first line of a script.
-package struct ScriptLine {
+package struct ScriptLine: Sendable {
     /// The path after `#!`.
     package let interpreter: PathBytes
     /// The rest of the line, which the kernel passes on as one argument.

@@ -1,4 +1,3 @@
-@preconcurrency import Dispatch
 import Synchronization
 
 /// The permission for actions to start, granted once their leases are committed.
@@ -6,10 +5,14 @@ import Synchronization
 /// An action prepares everything that has no effect in the meantime, and waits for the permission before its first
 /// effect.
 package final class StartPermission: Sendable {
-    private let isGranted = Mutex<Bool?>(nil)
-    private let decided = DispatchGroup()
+    private struct State {
+        var isGranted: Bool?
+        var waiting: [UnsafeContinuation<Bool, Never>] = []
+    }
 
-    package init() { decided.enter() }
+    private let state = Mutex(State())
+
+    package init() {}
 
     deinit { decide(false) }
 
@@ -19,20 +22,26 @@ package final class StartPermission: Sendable {
     package func refuse() { decide(false) }
 
     private func decide(_ isGranted: Bool) {
-        let isFirst = self.isGranted.withLock { decision in
-            guard decision == nil else { return false }
-            decision = isGranted
-            return true
+        let waiting = state.withLock { state in
+            guard state.isGranted == nil else { return [UnsafeContinuation<Bool, Never>]() }
+            state.isGranted = isGranted
+            defer { state.waiting = [] }
+            return state.waiting
         }
-        if isFirst { decided.leave() }
+        for action in waiting { action.resume(returning: isGranted) }
     }
 
-    /// Blocks until the permission is granted or refused.
+    /// Waits until the permission is granted or refused.
     ///
     /// - Returns: Whether the action may start.
-    package func wait() -> Bool {
-        if let isGranted = isGranted.withLock({ $0 }) { return isGranted }
-        decided.wait()
-        return isGranted.withLock { $0 } ?? false
+    package func wait() async -> Bool {
+        if let isGranted = state.withLock({ $0.isGranted }) { return isGranted }
+        return await withUnsafeContinuation { action in
+            let isGranted = state.withLock { state in
+                if state.isGranted == nil { state.waiting.append(action) }
+                return state.isGranted
+            }
+            if let isGranted { action.resume(returning: isGranted) }
+        }
     }
 }

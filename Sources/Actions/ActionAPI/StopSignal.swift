@@ -4,7 +4,7 @@ import System
 
 /// A signal that makes running actions stop.
 ///
-/// It can be checked at any time, or waited for together with other descriptors by poll(2).
+/// It can be checked at any time, observed, or waited for together with other descriptors by poll(2).
 package final class StopSignal: Sendable {
     private struct Child: Sendable {
         weak var signal: StopSignal?
@@ -15,9 +15,16 @@ package final class StopSignal: Sendable {
     private let children = Mutex<[Child]>([])
     private let observers = Mutex<[Int: @Sendable () -> Void]>([:])
     private let observations = Atomic(0)
-    private let waker = try? Waker()
-    /// Becomes readable when the signal is raised, and stays readable; -1 if no descriptor was available.
-    package var descriptor: Int32 { waker?.descriptor ?? -1 }
+    /// Opened when it is first waited for.
+    private let waker = Mutex<Waker?>(nil)
+    /// Becomes readable when the signal is raised, and stays readable; -1 if no descriptor is available.
+    package var descriptor: Int32 {
+        waker.withLock { waker in
+            waker = waker ?? (try? Waker())
+            if isRaised { waker?.wake() }
+            return waker?.descriptor ?? -1
+        }
+    }
 
     package init() {}
 
@@ -52,7 +59,7 @@ package final class StopSignal: Sendable {
     /// Raises the signal; a further call does not change its state.
     package func raise() {
         raised.store(true, ordering: .releasing)
-        waker?.wake()
+        waker.withLock { $0?.wake() }
         for child in children.withLock({ $0 }) { child.signal?.raise() }
         for observer in observers.withLock({ Array($0.values) }) { observer() }
     }

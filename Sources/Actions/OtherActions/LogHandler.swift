@@ -7,7 +7,7 @@ package import Rules
 /// The `log` action: writes a message to the line of the action, and does nothing else.
 ///
 /// A warning or an error also goes to the program's log.
-package struct LogHandler: Handler {
+package struct LogHandler: BlockingHandler {
     package init() {}
 
     package let summary = HandlerDescription(

@@ -36,7 +36,15 @@ package struct NotifyHandler: Handler {
             "icon": .string("The name of an icon, or the path of an image.", example: "document-new"),
         ], events: nil)
 
-    package func run(_ invocation: Invocation) -> Outcome {
+    package func perform(_ invocations: [Invocation]) async -> [Outcome] {
+        var outcomes: [Outcome] = []
+        for invocation in invocations {
+            outcomes.append(invocation.stop.isRaised ? .interrupted("Alight stops") : await show(invocation))
+        }
+        return outcomes
+    }
+
+    private func show(_ invocation: Invocation) async -> Outcome {
         guard let bus else {
             return Outcome(
                 .failed,
@@ -63,9 +71,10 @@ package struct NotifyHandler: Handler {
             environment: environment.variables + [("DBUS_SESSION_BUS_ADDRESS", Array(bus.utf8))], output: .reported,
             timeout: min(invocation.timeout, .seconds(30)))
         let log = invocation.log
-        let ended = launcher.run(command, stop: invocation.stop) { line in
+        let report: @Sendable (ArraySlice<UInt8>) -> Void = { line in
             if case .line(_, let text) = ProgramReport(line: line) { log.debug("notify-send: \(text)") }
         }
+        let ended = await launcher.run(command, stop: invocation.stop, report: report)
         switch ended.termination {
         case .exited(0): return Outcome(.succeeded, "shown: \(title)")
         case .exited(let status):

@@ -12,7 +12,7 @@ import System
 ///
 /// The request contains the job's id, so a receiver can detect a repeated attempt. Messages contain neither header
 /// values, the secret nor the proxy, and of the URL only scheme, host and port.
-package struct WebhookHandler: Handler {
+package struct WebhookHandler: BlockingHandler {
     package init() {}
 
     package let summary = HandlerDescription(

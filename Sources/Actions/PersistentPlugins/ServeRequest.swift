@@ -1,4 +1,3 @@
-@preconcurrency import Dispatch
 package import Logging
 package import Programs
 import Synchronization
@@ -22,7 +21,7 @@ package struct ServedProgram: Sendable {
     }
 }
 
-/// A request to a serving process, and the reply for the attempt's thread.
+/// A request to a serving process, and its reply.
 package final class ServeRequest: Sendable {
     /// The fate of a request.
     package enum Reply: Sendable, Hashable {
@@ -51,6 +50,7 @@ package final class ServeRequest: Sendable {
 
     private struct State: Sendable {
         var reply: Reply?
+        var whenAnswered: (@Sendable (Reply) -> Void)?
         var log: ProgramLog
         var retained = HeadAndTail()
     }
@@ -68,7 +68,6 @@ package final class ServeRequest: Sendable {
     private let head: ArraySlice<UInt8>
     private let tail: ArraySlice<UInt8>
     private let state: Mutex<State>
-    private let isAnswered = DispatchSemaphore(value: 0)
 
     /// - Parameters:
     ///   - program: The program that answers it.
@@ -109,15 +108,16 @@ package final class ServeRequest: Sendable {
     var reply: Reply? { state.withLock { $0.reply } }
 
     func deliver(_ reply: Reply) {
-        state.withLock { $0.reply = $0.reply ?? reply }
-        isAnswered.signal()
+        let whenAnswered = state.withLock { state in
+            state.reply = state.reply ?? reply
+            defer { state.whenAnswered = nil }
+            return state.whenAnswered
+        }
+        whenAnswered?(reply)
     }
 
-    /// Waits for the reply; for a single caller.
-    func wait() -> Reply? {
-        isAnswered.wait()
-        return reply
-    }
+    /// Sets the closure that is called with the reply.
+    func whenAnswered(_ body: @escaping @Sendable (Reply) -> Void) { state.withLock { $0.whenAnswered = body } }
 
     /// Stores what the process writes to its log while it works on this request.
     func store(_ bytes: ArraySlice<UInt8>) { state.withLock { $0.retained.append(bytes) } }

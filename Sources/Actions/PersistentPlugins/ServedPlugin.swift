@@ -4,11 +4,12 @@ package import Programs
 import Synchronization
 package import System
 
-/// A serving plugin: its processes, each with a thread, and the attempts that wait for answers.
+/// A serving plugin: its processes, and the requests that wait for answers.
 package final class ServedPlugin: Sendable {
     private struct State: Sendable {
         var slots: ServeSlots
-        var wakers: [Int: Waker] = [:]
+        /// The processes that have started.
+        var running: [Int: ServingProcess] = [:]
         /// The files of the plugin, and their stamps when they were last checked.
         var files: [PathBytes] = []
         var stamps: [FileStamp?]?
@@ -21,8 +22,8 @@ package final class ServedPlugin: Sendable {
     let launcher: ProcessLauncher
     let scratchDirectories: ScratchDirectories
     private let state: Mutex<State>
-    /// The group of all threads of processes.
-    private let threads = DispatchGroup()
+    /// The group of all processes.
+    private let processes = DispatchGroup()
 
     init(parallel: Int, limits: ServeLimits, launcher: ProcessLauncher, scratchDirectories: ScratchDirectories) {
         self.launcher = launcher
@@ -30,18 +31,30 @@ package final class ServedPlugin: Sendable {
         state = Mutex(State(slots: ServeSlots(parallel: parallel, limits: limits)))
     }
 
-    /// Sends a request to a process, and waits for the reply.
+    /// Sends a request to a process.
     ///
     /// - Parameters:
     ///   - request: The request.
     ///   - stop: Cancels it when raised.
     ///   - isRetry: Whether a process has died with it.
-    /// - Returns: The reply.
-    package func perform(_ request: ServeRequest, stop: StopSignal, isRetry: Bool) -> ServeRequest.Reply {
+    ///   - whenAnswered: Called with the reply on any thread; must not block.
+    package func submit(
+        _ request: ServeRequest, stop: StopSignal, isRetry: Bool,
+        whenAnswered: @escaping @Sendable (ServeRequest.Reply) -> Void
+    ) {
+        let observation = stop.observe { [weak self, weak request] in
+            // The signal is raised by threads that may hold the lock.
+            EventLoop.shared.call { [weak self, weak request] in
+                if let request { self?.change { $0.cancel(request, at: $1) } }
+            }
+        }
+        request.whenAnswered { reply in
+            stop.forget(observation)
+            whenAnswered(reply)
+        }
         change { $0.submit(request, isRetry: isRetry, at: $1) }
-        let observation = stop.observe { [self] in change { $0.cancel(request, at: $1) } }
-        defer { stop.forget(observation) }
-        return request.wait() ?? .ended(.stop)
+        // It may have been raised before the request could be found.
+        if stop.isRaised { change { $0.cancel(request, at: $1) } }
     }
 
     /// Replaces all processes if a file has changed or gone, or their scratch directories have gone.
@@ -65,7 +78,7 @@ package final class ServedPlugin: Sendable {
     func close(isAtOnce: Bool) { change { $0.close(isAtOnce: isAtOnce, at: $1) } }
 
     /// Waits until all processes have exited.
-    func wait() { threads.wait() }
+    func wait() { processes.wait() }
 
     /// The number of processes.
     var count: Int { state.withLock { $0.slots.processes.count } }
@@ -73,13 +86,13 @@ package final class ServedPlugin: Sendable {
     /// Changes the slots, and performs what follows from that.
     ///
     /// - Parameters:
-    ///   - process: The process whose thread calls this, and calls ``ServeSlots/turn(of:at:)`` itself.
+    ///   - process: The process that calls this, and calls ``ServeSlots/turn(of:at:)`` itself.
     ///   - body: The change, with the current time.
     /// - Returns: The result of the change.
     func change<Result: Sendable>(
         by process: Int? = nil, _ body: (inout ServeSlots, ContinuousClock.Instant) -> Result
     ) -> Result {
-        let (result, wakers) = state.withLock { state in
+        let (result, others) = state.withLock { state in
             let now = ContinuousClock.now
             let result = body(&state.slots, now)
             while case let starts = state.slots.takeStarts(), !starts.isEmpty {
@@ -87,23 +100,28 @@ package final class ServedPlugin: Sendable {
             }
             setTimer(&state)
             let busy = state.slots.processes.filter { $0.key != process && $0.value.session.hasCommands }
-            return (result, busy.keys.compactMap { state.wakers[$0] })
+            return (result, busy.keys.compactMap { state.running[$0] })
         }
-        // Not while the lock is held, which the woken threads need.
-        for waker in wakers { waker.wake() }
+        for other in others { EventLoop.shared.call { other.handle(nil) } }
         return result
     }
 
-    /// Handles the exit of a process, whose thread calls this; returns why it died, or nil if its exit was expected.
+    /// Has a process that has started get commands.
+    func add(_ process: ServingProcess, _ number: Int) {
+        state.withLock { $0.running[number] = process }
+        process.handle(nil)
+    }
+
+    /// Handles the exit of a process; returns why it died, or nil if its exit was expected.
     func end(_ process: Int, _ termination: ProgramResult.Termination, lastLine: String?) -> String? {
-        state.withLock { $0.wakers[process] = nil }
+        state.withLock { $0.running[process] = nil }
         return change(by: process) { $0.end(process, termination, lastLine: lastLine, at: $1) }
     }
 
     private func setTimer(_ state: inout State) {
         guard let time = state.slots.nextCheck, state.timer.map({ time < $0 }) ?? true else { return }
         state.timer = time
-        StarterThread.call(at: time) { [weak self] in
+        EventLoop.shared.call(at: time) { [weak self] in
             self?.state.withLock { $0.timer = nil }
             self?.change { $0.assign(at: $1) }
         }
@@ -112,20 +130,14 @@ package final class ServedPlugin: Sendable {
     private func start(
         _ number: Int, for request: ServeRequest, _ state: inout State, at now: ContinuousClock.Instant
     ) {
-        func fail(_ reason: String) { _ = state.slots.end(number, .notLaunched(reason), lastLine: nil, at: now) }
-        guard let waker = try? Waker() else { return fail("too few descriptors are left") }
-        state.wakers[number] = waker
-        threads.enter()
+        processes.enter()
+        // Blocks until a launcher has started.
         let thread = WorkerThread(name: "alight-serve") { [self] in
-            ServingProcess.run(number, of: self, for: request, waker: waker)
-            threads.leave()
+            ServingProcess.start(number, of: self, for: request) { [processes] in processes.leave() }
         }
-        guard let thread else {
-            threads.leave()
-            state.wakers[number] = nil
-            return fail("no thread can be started")
-        }
-        thread.detach()
+        if let thread { return thread.detach() }
+        processes.leave()
+        _ = state.slots.end(number, .notLaunched("no thread can be started"), lastLine: nil, at: now)
     }
 }
 

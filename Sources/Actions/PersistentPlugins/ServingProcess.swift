@@ -1,17 +1,21 @@
 import ActionAPI
-import CAlightLinux
 import Glibc
 import Logging
 import Programs
+import Synchronization
 import System
 
-/// A serving process, from its start to its exit, on a thread of its own.
-final class ServingProcess {
+/// A serving process, from its start to its exit; a state machine on the thread of the loop.
+final class ServingProcess: EventSource, @unchecked Sendable {
+    // The members are accessed while `turn` is locked.
+    private let turn = Mutex(())
     private let number: Int
     private let plugin: ServedPlugin
     private let program: ServedProgram
-    private let waker: Waker
     private let process: LaunchedProgram
+    private let scratch: PathBytes
+    private let whenEnded: @Sendable () -> Void
+    private var isOver = false
 
     /// The bytes to write.
     private var outbox: [UInt8] = []
@@ -26,83 +30,115 @@ final class ServingProcess {
     /// The logger of the request that was sent last, without the metadata of its job.
     private var logger: Logger
 
-    /// Starts a process, serves its streams until it has exited, and reports that to the plugin.
+    private enum Stream: Int { case input, output, error }
+
+    /// Starts a process, which then serves requests until it exits and that has been reported to the plugin.
     ///
     /// - Parameters:
     ///   - number: The number of the process.
     ///   - plugin: The plugin that it belongs to.
     ///   - request: The request that it is started for, which another process may get.
-    ///   - waker: Wakes the thread when there is something to do.
-    static func run(_ number: Int, of plugin: ServedPlugin, for request: ServeRequest, waker: Waker) {
+    ///   - whenEnded: Called after its exit, or if it cannot be started.
+    static func start(
+        _ number: Int, of plugin: ServedPlugin, for request: ServeRequest, whenEnded: @escaping @Sendable () -> Void
+    ) {
         var command = request.program.command
-        var logger = request.ownLogger
-        var lastLine: String?
         let termination: ProgramResult.Termination
         do throws(ScratchFailure) {
             let scratch = try plugin.scratchDirectories.make()
-            defer { try? ScratchDirectories.remove(scratch) }
             command.environment.append(("TMPDIR", scratch.bytes))
             if command.directory.path.bytes.isEmpty { command.directory = ProgramPath(scratch) }
             do throws(LaunchFailure) {
                 let process = try plugin.launcher.start(command)
-                let serving = ServingProcess(number, plugin, request, waker, process)
-                termination = serving.serve()
-                (logger, lastLine) = (serving.logger, serving.log.lastLine)
+                return ServingProcess(number, plugin, request, process, scratch, whenEnded).begin()
             } catch {
+                try? ScratchDirectories.remove(scratch)
                 termination = error.termination
             }
         } catch {
             termination = .notLaunched(error.message)
         }
+        report(termination, of: number, to: plugin, request.program, request.ownLogger, lastLine: nil)
+        whenEnded()
+    }
+
+    private static func report(
+        _ termination: ProgramResult.Termination, of number: Int, to plugin: ServedPlugin, _ program: ServedProgram,
+        _ logger: Logger, lastLine: String?
+    ) {
         if let reason = plugin.end(number, termination, lastLine: lastLine) {
-            logger.warning("\(request.program.title) \(reason)")
+            logger.warning("\(program.title) \(reason)")
         }
     }
 
     private init(
-        _ number: Int, _ plugin: ServedPlugin, _ request: ServeRequest, _ waker: Waker, _ process: LaunchedProgram
+        _ number: Int, _ plugin: ServedPlugin, _ request: ServeRequest, _ process: LaunchedProgram,
+        _ scratch: PathBytes, _ whenEnded: @escaping @Sendable () -> Void
     ) {
         self.number = number
         self.plugin = plugin
-        self.waker = waker
         self.process = process
+        self.scratch = scratch
+        self.whenEnded = whenEnded
         program = request.program
         logger = request.ownLogger
     }
 
-    private func serve() -> ProgramResult.Termination {
-        while true {
+    private func begin() {
+        turn.withLock { _ in
+            let loop = EventLoop.shared
+            loop.watch(process.input.raw, .writable, for: self, as: Stream.input.rawValue)
+            loop.watch(process.output.raw, .readable, for: self, as: Stream.output.rawValue)
+            loop.watch(process.error.raw, .readable, for: self, as: Stream.error.rawValue)
+            process.whenReady { [self] in handle { $0.isOver = $0.process.checkForEnd() } }
+        }
+        plugin.add(self, number)
+    }
+
+    func handle(_ number: Int?) {
+        handle { process in
+            switch number.flatMap(Stream.init) {
+            case .output:
+                // Log output before an answer belongs to the request of that answer.
+                _ = process.readError()
+                _ = process.readOutput()
+            case .error: _ = process.readError()
+            case .input, nil: break
+            }
+        }
+    }
+
+    private func handle(_ event: (ServingProcess) -> Void) {
+        turn.withLock { _ in
+            guard !isOver else { return }
+            event(self)
+            if isOver { return finish() }
             let (commands, deadline) = plugin.change(by: number) { [number] in $0.turn(of: number, at: $1) }
             for command in commands { perform(command) }
             write()
-            var descriptors = [
-                pollfd(fd: process.descriptor, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: waker.descriptor, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: written < outbox.count ? process.input.raw : -1, events: Int16(POLLOUT), revents: 0),
-                pollfd(fd: process.output.raw, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: process.error.raw, events: Int16(POLLIN), revents: 0),
-            ]
-            let left = [deadline, process.nextCheck].compactMap(\.self).min().pollLimit
-            _ = cal_poll(&descriptors, UInt(descriptors.count), left)
-            if descriptors[0].revents != 0, process.checkForEnd() { break }
-            if descriptors[1].revents != 0 { waker.clear() }
-            if descriptors[2].revents != 0 { write() }
-            // Log output before an answer belongs to the request of that answer.
-            if descriptors[4].revents != 0 || descriptors[3].revents != 0 { _ = readError() }
-            if descriptors[3].revents != 0 { _ = readOutput() }
             process.checkLauncher(at: .now)
+            let next = [deadline, process.nextCheck].compactMap(\.self).min()
+            EventLoop.shared.setDeadline(next, of: self)
         }
-        return finish()
     }
 
-    private func finish() -> ProgramResult.Termination {
+    private func finish() {
         process.input.close()
         // The launcher has waited for all processes that could write. If a process has escaped, no more is read than a
         // pipe can contain.
         for _ in 0..<16 where !readError() { break }
         for _ in 0..<16 where !readOutput() { break }
+        process.output.close()
+        process.error.close()
+        EventLoop.shared.forget(self)
         log.finish(open, logger)
-        return process.end ?? .signalled(SIGKILL)
+        let termination = process.end ?? .signalled(SIGKILL)
+        let end: @Sendable () -> Void = { [self] in
+            try? ScratchDirectories.remove(scratch)
+            Self.report(termination, of: number, to: plugin, program, logger, lastLine: log.lastLine)
+            whenEnded()
+        }
+        if let thread = WorkerThread(name: "alight-serve", body: end) { thread.detach() } else { end() }
     }
 
     // MARK: - Commands

@@ -125,7 +125,7 @@ package struct PluginConformance {
         _ request: [String: JSONValue], input: [UInt8]? = nil, in stage: ConformanceCases.Stage
     ) -> ConformanceAnswer {
         let command = cases.command("run", in: stage, input: input ?? request.input, for: request)
-        return ConformanceAnswer(launcher.run(command, stop: StopSignal()), command)
+        return ConformanceAnswer(launcher.runBlocking(command), command)
     }
 
     // MARK: - Termination
@@ -176,7 +176,9 @@ package struct PluginConformance {
             let sent = ServeRequest(
                 to: program, id: request["id"]?.string ?? "", attempt: 1, timeout: cases.timeout, input: request.input,
                 deadline: "", logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, progress: { _, _ in })
-            let reply = plugin?.perform(sent, stop: StopSignal(), isRetry: true)
+            let answer = PendingValue<ServeRequest.Reply>()
+            plugin?.submit(sent, stop: StopSignal(), isRetry: true, whenAnswered: answer.set)
+            let reply = plugin == nil ? nil : answer.wait()
             let help = "write one 'ready', exactly one 'result' for each id, and one 'pong' for each ping"
             switch reply {
             case .answered(let line, nil):

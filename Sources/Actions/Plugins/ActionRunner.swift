@@ -15,13 +15,13 @@ package struct ActionRunner: Sendable {
         self.host = host
     }
 
-    /// Runs the action and returns its outcomes; blocks, as the handlers do.
+    /// Runs the action and returns its outcomes, on threads that may block, as some handlers do.
     ///
     /// - Parameters:
     ///   - action: The action to run. Its parameters are expanded here, with the placeholder values of each invocation.
     ///   - invocations: One invocation per job; several in a batch. Their `parameters` are replaced.
     /// - Returns: The outcome of the attempt for each invocation, in order.
-    package func run(_ action: Action, _ invocations: [Invocation]) -> [Outcome] {
+    package func run(_ action: Action, _ invocations: [Invocation]) async -> [Outcome] {
         var invocations = invocations
         func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
         do throws(HandlerProblem) {
@@ -29,12 +29,12 @@ package struct ActionRunner: Sendable {
             case .use(let reference, let with):
                 let handler = try handler(for: reference, filling: with, into: &invocations)
                 // A plugin waits as late as possible; see `PluginHost`.
-                guard reference.location != nil || invocations.allSatisfy({ $0.mayStart() }) else {
+                guard reference.location == nil else { return await handler.perform(invocations) }
+                for invocation in invocations where await !invocation.mayStart() {
                     return all(.interrupted("Alight stops"))
                 }
-                guard reference.location == nil else { return handler.run(invocations) }
                 for index in invocations.indices { invocations[index].madeDirectories = MadeDirectories() }
-                return zip(invocations, handler.run(invocations)).map { invocation, outcome in
+                return zip(invocations, await handler.perform(invocations)).map { invocation, outcome in
                     var outcome = outcome
                     if outcome.changes.isEmpty { outcome.changes = invocation.madeDirectories?.changes ?? [] }
                     return outcome
@@ -42,7 +42,7 @@ package struct ActionRunner: Sendable {
             case .exec, .shell:
                 for index in invocations.indices { invocations[index].parameters = .object([:]) }
                 let call = try CommandCall.make(for: action, invocations.first)
-                return host.run(invocations, most: invocations.first?.batch ?? 1, call)
+                return await host.run(invocations, most: invocations.first?.batch ?? 1, call)
             }
         } catch {
             return all(.cannotStart(error.message, mayPass: Self.wasThere(action)))

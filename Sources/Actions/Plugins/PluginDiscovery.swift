@@ -237,7 +237,7 @@ package final class PluginDiscovery: Sendable {
         let command = Command(
             executable: executable, arguments: [Array("describe".utf8)], environment: environment.variables,
             timeout: .seconds(10), grace: .seconds(1))
-        let ended = launcher.run(command, stop: StopSignal())
+        let ended = launcher.runBlocking(command)
         let help = "put it into a directory with a plugin.yaml, or make it print its description"
         let reason: String
         switch ended.termination {

@@ -16,20 +16,15 @@ package struct PluginHandler: Handler {
 
     package var summary: HandlerDescription { plugin.summary }
 
-    package func run(_ invocation: Invocation) -> Outcome {
-        guard let outcome = run([invocation]).first else { preconditionFailure("no outcome for an invocation") }
-        return outcome
-    }
-
     /// Runs the plugin for several events, with as many in one request as the rule and its description allow.
-    package func run(_ invocations: [Invocation]) -> [Outcome] {
+    package func perform(_ invocations: [Invocation]) async -> [Outcome] {
         let destinations = PluginDestinations(of: plugin.description)
         var invocations = invocations
         var outcomes = invocations.indices.map { index in
             problem(with: invocations[index].job.event) ?? destinations.claim(&invocations[index])
         }
         let open = outcomes.indices.filter { outcomes[$0] == nil }
-        let ended = host.run(open.map { invocations[$0] }, most: most(of: invocations), call(for:))
+        let ended = await host.run(open.map { invocations[$0] }, most: most(of: invocations), call(for:))
         for (index, outcome) in zip(open, ended) {
             destinations.release(invocations[index], outcome)
             outcomes[index] = outcome
@@ -37,7 +32,7 @@ package struct PluginHandler: Handler {
         return outcomes.compactMap(\.self)
     }
 
-    /// Returns the plans of what ``run(_:)`` would do.
+    /// Returns the plans of what ``perform(_:)`` would do.
     func plan(_ action: Action, _ invocations: [Invocation]) -> [ActionPlan] {
         let problems = invocations.compactMap { invocation in
             problem(with: invocation.job.event).map { ActionPlan(.impossible($0), action, [invocation]) }

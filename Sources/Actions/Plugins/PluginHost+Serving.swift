@@ -11,7 +11,7 @@ extension PluginHost {
     func serve(
         _ call: Call, _ serving: Call.Serving, _ invocation: Invocation, _ made: Request, _ table: OutcomeTable,
         _ confinement: ProgramConfinement
-    ) -> [Outcome] {
+    ) async -> [Outcome] {
         var (request, input) = made
         func all(_ outcome: Outcome) -> [Outcome] { made.request.events.map { _ in outcome } }
         var command = Command(
@@ -22,7 +22,7 @@ extension PluginHost {
         guard let plan = LaunchPlan(command, descriptorLimit: 0) else {
             return all(.cannotStart("\(call.program): \(LaunchFailure.containsNUL.reason)", mayPass: false))
         }
-        guard invocation.mayStart(),
+        guard await invocation.mayStart(),
             let plugin = self.serving.plugin(at: serving.location, files: serving.files, parallel: serving.parallel)
         else { return all(.interrupted("Alight stops")) }
         let program = ServedProgram(
@@ -32,7 +32,9 @@ extension PluginHost {
             let sent = ServeRequest(
                 to: program, id: request.id, attempt: request.attempt, timeout: invocation.timeout, input: input,
                 deadline: request.deadline, logger: invocation.log, progress: invocation.progress)
-            let reply = plugin.perform(sent, stop: invocation.stop, isRetry: isRetry)
+            let reply = await withUnsafeContinuation { continuation in
+                plugin.submit(sent, stop: invocation.stop, isRetry: isRetry) { continuation.resume(returning: $0) }
+            }
             let log = sent.finish()
             // Once to another process, with `interrupted` set: most likely the request did not cause the death.
             if case .lost(let reason, _) = reply, call.isIdempotent, !isRetry, !invocation.stop.isRaised {

@@ -93,8 +93,10 @@ package struct PluginHost: Sendable {
     ///   - most: The maximum number of events in one request.
     ///   - call: Returns the program for a request, given its first invocation.
     /// - Returns: One outcome for each invocation, in order.
-    func run(_ invocations: [Invocation], most: Int, _ call: (Invocation) -> Call) -> [Outcome] {
-        Self.requests(of: invocations, most: most).flatMap { run($0, call) }
+    func run(_ invocations: [Invocation], most: Int, _ call: (Invocation) -> Call) async -> [Outcome] {
+        var outcomes: [Outcome] = []
+        for request in Self.requests(of: invocations, most: most) { outcomes += await run(request, call) }
+        return outcomes
     }
 
     /// Returns the invocations of each request.
@@ -105,7 +107,7 @@ package struct PluginHost: Sendable {
     /// A request, and the line that is sent.
     typealias Request = (request: PluginRequest, input: [UInt8])
 
-    private func run(_ invocations: ArraySlice<Invocation>, _ call: (Invocation) -> Call) -> [Outcome] {
+    private func run(_ invocations: ArraySlice<Invocation>, _ call: (Invocation) -> Call) async -> [Outcome] {
         guard let first = invocations.first else { return [] }
         func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
         let program = call(first)
@@ -123,13 +125,13 @@ package struct PluginHost: Sendable {
         }
         // An earlier step may have moved it.
         let hadInput = invocations.map { $0.expectsSettled || $0.hasInput }
-        var outcomes = run(program, invocations, first, call, scratch: scratch)
+        var outcomes = await run(program, invocations, first, call, scratch: scratch)
         guard !DirectoryRemoval.removeEmpty(scratch) else { return outcomes }
         // What a program left behind may be the very file that is gone, unless it reports that it removed that.
         let lost = zip(hadInput, zip(invocations, outcomes)).map { hadInput, job in
             hadInput && !job.0.hasInput && !job.1.outputs.contains(job.0.job.event.path)
         }
-        if lost.contains(true), let (place, problem) = keep(scratch, for: first.job.id) {
+        if lost.contains(true), let (place, problem) = await keep(scratch, for: first.job.id) {
             for index in outcomes.indices where lost[index] {
                 outcomes[index].fail(
                     "the file is gone, and the program left files in its scratch directory: see '\(place)'"
@@ -145,7 +147,7 @@ package struct PluginHost: Sendable {
     private func run(
         _ program: Call, _ invocations: ArraySlice<Invocation>, _ first: Invocation, _ call: (Invocation) -> Call,
         scratch: PathBytes
-    ) -> [Outcome] {
+    ) async -> [Outcome] {
         func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
         var made: Request?
         // A request for one event that is never too large is written while the program starts.
@@ -160,7 +162,7 @@ package struct PluginHost: Sendable {
                     return all(Outcome(.failed, message, code: "bad-request"))
                 }
                 let half = invocations.count / 2
-                return run(invocations.prefix(half), call) + run(invocations.dropFirst(half), call)
+                return await run(invocations.prefix(half), call) + run(invocations.dropFirst(half), call)
             }
             made = (request, input)
         }
@@ -171,9 +173,10 @@ package struct PluginHost: Sendable {
                 directory: directory(of: program, first, confinement, scratch: scratch).path, timeout: first.timeout,
                 limits: confinement.limits)
             if let serving = program.serving, let made {
-                return explained(serve(program, serving, first, made, table, confinement), program, mayPass: false)
+                let outcomes = await serve(program, serving, first, made, table, confinement)
+                return explained(outcomes, program, mayPass: false)
             }
-            return run(program, invocations, first, made, scratch: scratch, table, confinement)
+            return await run(program, invocations, first, made, scratch: scratch, table, confinement)
         } catch {
             return all(.cannotStart("\(program.program): \(error.message)", mayPass: false))
         }
@@ -238,7 +241,7 @@ package struct PluginHost: Sendable {
     private func run(
         _ call: Call, _ invocations: ArraySlice<Invocation>, _ invocation: Invocation, _ prepared: Request?,
         scratch: PathBytes, _ table: OutcomeTable, _ confinement: ProgramConfinement
-    ) -> [Outcome] {
+    ) async -> [Outcome] {
         var command = Command(
             executable: call.executable, arguments: call.arguments,
             environment: variables(for: invocation, scratch: scratch),
@@ -248,11 +251,10 @@ package struct PluginHost: Sendable {
         command.entersDirectoryFirst = invocation.directory == nil
         command.hasInput = call.input == .request
         command.confinement = confinement
-        command.mayStart = invocation.mayStart
         command.whenOverdue = { [grace] in
             invocation.log.warning("\(OutcomeTable.overdue(call.program, after: invocation.timeout, grace: grace))")
         }
-        var log = ProgramLog(logger: invocation.log)
+        let log = ProgramLog(logger: invocation.log)
         var prepared = prepared
         func made() -> Request {
             if let prepared { return prepared }
@@ -262,12 +264,12 @@ package struct PluginHost: Sendable {
             prepared = made
             return made
         }
-        func take(_ line: ArraySlice<UInt8>) {
+        let take: @Sendable (ArraySlice<UInt8>) -> Void = { line in
             if case .progress(let fraction, let message) = log.take(line) { invocation.progress(fraction, message) }
         }
-        let ended = launcher.run(command, stop: invocation.stop, report: take) {
-            call.input == .request ? made().input : []
-        }
+        let ended = await launcher.run(
+            command, stop: invocation.stop, mayStart: invocation.mayStart, report: take,
+            lateInput: { call.input == .request ? made().input : [] })
         log.finish(unread: ended.unread)
         let results = table.outcomes(of: ended, count: invocations.count)
         let outcomes = recorded(results, of: call, invocation.log, made(), ended.termination)
@@ -286,8 +288,8 @@ package struct PluginHost: Sendable {
         return retained.recorded(with: results.outcomes, of: termination)
     }
 
-    private func keep(_ scratch: PathBytes, for job: JobID) -> (place: PathBytes, problem: String?)? {
-        if let kept { return kept.take(scratch, of: job, launcher) }
+    private func keep(_ scratch: PathBytes, for job: JobID) async -> (place: PathBytes, problem: String?)? {
+        if let kept { return await kept.take(scratch, of: job, launcher) }
         return KeptFiles.regularFiles(in: scratch).isEmpty ? nil : (scratch, "there is no state directory")
     }
 

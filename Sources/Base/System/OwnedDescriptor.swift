@@ -16,13 +16,7 @@ package final class OwnedDescriptor {
         raw = -1
     }
 
-    /// Returns the descriptor, which the caller must close from then on.
-    package func taken() -> Int32 {
-        defer { raw = -1 }
-        return raw
-    }
-
-    package func setNonBlocking() { _ = fcntl(raw, F_SETFL, O_NONBLOCK) }
+    package func setNonBlocking() { if raw >= 0 { _ = fcntl(raw, F_SETFL, O_NONBLOCK) } }
 
     /// Returns the available bytes, at most 64 KiB: empty at end-of-file, nil when none are available now or it is
     /// closed.

@@ -31,8 +31,8 @@ package struct Configuration: Sendable {
     /// The rules files and directories for commands that name none.
     package var rules: Setting<[PathBytes]>?
 
-    package static let jobsRange = 1...256
-    package static let extraJobsRange = 0...256
+    package static let jobsRange = 1...4096
+    package static let extraJobsRange = 0...4096
     package static let retentionJobsRange = 0...100_000_000
     /// The minimum of ``retentionSize``.
     package static let leastRetentionSize = 1 << 20

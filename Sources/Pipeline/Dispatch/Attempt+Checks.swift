@@ -11,15 +11,16 @@ import System
 // The checks of a job immediately before its action starts.
 extension Attempt {
     /// Checks the file and the conditions of the rule that need its content; returns nil to continue.
-    func check(_ part: inout Part, _ files: WatchedPaths) -> Termination? {
+    func check(_ part: inout Part, _ files: WatchedPaths) async -> Termination? {
         if part.job.hasLostInput {
             let message = "a finished step that is no longer in the rule has moved or removed the file"
             return .outcome(Outcome(.failed, message, code: "rule-changed"))
         }
         // A condition may no longer match because of what a finished step has done.
         guard part.job.steps.isEmpty, part.job.failure == nil else { return nil }
-        return checkFile(part, files) ?? checkConditions(part) ?? checkReady(part, files)
-            ?? compareContent(&part, files)
+        if let early = checkFile(part, files) ?? checkConditions(part) { return early }
+        if let early = await checkReady(part, files) { return early }
+        return compareContent(&part, files)
     }
 
     /// Makes a job wait until the kernel lets a file be read; a change of its mode or owner ends the wait.
@@ -62,7 +63,7 @@ extension Attempt {
     }
 
     /// Checks `ready`; a missing file, or one named by a user, is not waited for.
-    private func checkReady(_ part: Part, _ files: WatchedPaths) -> Termination? {
+    private func checkReady(_ part: Part, _ files: WatchedPaths) async -> Termination? {
         let event = part.job.event
         guard let ready = rule.ready, !part.input.isInterrupted, event.origin != .manual,
             event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw,
@@ -74,7 +75,7 @@ extension Attempt {
         if let (waiting, known) = waiting { return .waiting(waiting, pause: known ?? pause) }
         guard let question = rule.question else { return nil }
         files.forget()
-        let outcomes = perform(question, [invocation(part.job, now: now, timeout: rule.timeout)])
+        let outcomes = await perform(question, [invocation(part.job, now: now, timeout: rule.timeout)])
         guard var outcome = outcomes.first else { preconditionFailure("an action has an outcome for its event") }
         if outcome.result == .succeeded { return nil }
         if outcome.process?.status == 75 {

@@ -12,10 +12,11 @@ import System
 
 /// One run of a rule's actions for one job, or for several together.
 ///
-/// It runs on a thread of the pool, blocks as its actions do, and has no access to the ledger or the queue.
+/// It is prepared and concluded on threads of the pool, and so are handlers that block; it holds no thread while a program
+/// runs or a plugin answers. It has no access to the ledger or the queue.
 struct Attempt: Sendable {
     /// Runs one action for several jobs, and returns one outcome for each, in order.
-    typealias Perform = @Sendable (Action, [Invocation]) -> [Outcome]
+    typealias Perform = @Sendable (Action, [Invocation]) async -> [Outcome]
 
     enum Termination: Sendable {
         case outcome(Outcome)
@@ -89,19 +90,19 @@ struct Attempt: Sendable {
     let outputClaims: DestinationClaims
     let chains: OutputChains
 
-    func run() -> Result {
+    func run() async -> Result {
         let start = host.clock.now()
         let started = host.clock.time()
         var parts = inputs.map(Part.init)
         let files = WatchedPaths(roots: rule.roots + inputs.map(\.job.event.root), in: host.fileSystem)
         for index in parts.indices {
-            if let early = check(&parts[index], files) { parts[index].end(early) }
+            if let early = await check(&parts[index], files) { parts[index].end(early) }
         }
         keepSetTogether(&parts)
         for index in parts.indices where !parts[index].isOver { parts[index].hasStarted = true }
         // An open directory prevents its file system from being unmounted.
         files.forget()
-        runSteps(&parts)
+        await runSteps(&parts)
         for index in parts.indices where parts[index].hasStarted {
             collectOutputs(of: &parts[index], files)
             if let failure = parts[index].job.failure { parts[index].finish(failure, actions) }
@@ -117,7 +118,7 @@ struct Attempt: Sendable {
 
     // MARK: Steps
 
-    private func runSteps(_ parts: inout [Part]) {
+    private func runSteps(_ parts: inout [Part]) async {
         let now = host.clock.time()
         let deadline = host.clock.now() + rule.timeout
         for index in parts.indices where !parts[index].isOver {
@@ -140,7 +141,7 @@ struct Attempt: Sendable {
                     && (job.event.kind == .created || job.event.kind == .modified)
                 return invocation
             }
-            let outcomes = perform(action, invocations)
+            let outcomes = await perform(action, invocations)
             precondition(outcomes.count == due.count, "an action has one outcome for each of its events")
             let isLast = step + 1 == actions.count
             for (index, outcome) in zip(due, outcomes) { endStep(of: &parts[index], outcome, action, isLast: isLast) }
@@ -175,7 +176,7 @@ struct Attempt: Sendable {
         var invocation = rule.invocation(
             for: job, now: now, timeout: timeout, count: inputs.count, stop: stop, log: log)
         invocation.outputClaims = outputClaims
-        invocation.mayStart = { [permission] in permission.wait() }
+        invocation.mayStart = { [permission] in await permission.wait() }
         invocation.willWrite = { path in
             // Before the file exists, so that a rule that runs for it at once knows its depth.
             chains.add(path, of: job.event.path)

@@ -39,7 +39,7 @@ struct PreparedAttempts {
         isSubmitted = true
         let isQuick = engine.mailbox.gather(started: attempts.count, running: running)
         executor.submit(
-            attempts.map { attempt in { attempt.mailbox.post(.ended(attempt.run())) } }, isQuick: isQuick)
+            attempts.map { attempt in { attempt.mailbox.post(.ended(await attempt.run())) } }, isQuick: isQuick)
     }
 
     /// Lets the actions of the submitted attempts start.

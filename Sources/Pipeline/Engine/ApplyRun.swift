@@ -36,7 +36,7 @@ package final class ApplyRun: Sendable {
     ///   - report: Called on the thread of the run, in order.
     package init(
         _ rule: Rule, limit: Int, store: any Journal,
-        perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome], log: Logger,
+        perform: @escaping @Sendable (Action, [Invocation]) async -> [Outcome], log: Logger,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {
         var options = Engine.Options(jobs: limit, isOnce: true)

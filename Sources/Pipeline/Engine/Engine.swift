@@ -56,7 +56,7 @@ package final class Engine: Sendable {
     let store: any Journal
     /// The outputs of the latest actions.
     let chains = OutputChains()
-    let perform: @Sendable (Action, [Invocation]) -> [Outcome]
+    let perform: @Sendable (Action, [Invocation]) async -> [Outcome]
     let log: Logger
     let report: @Sendable (EngineReport) -> Void
     let mailbox = Mailbox()
@@ -79,7 +79,8 @@ package final class Engine: Sendable {
     ///   - report: Called on the engine's thread, in order; it must not block for long.
     package init(
         ruleset: Ruleset, options: Options, store: any Journal,
-        perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome], log: Logger, metrics: EngineMetrics? = nil,
+        perform: @escaping @Sendable (Action, [Invocation]) async -> [Outcome], log: Logger,
+        metrics: EngineMetrics? = nil,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {
         let monitor = Monitor(metrics, on: options.host)

@@ -82,8 +82,14 @@ final class CoroutineExecutor: AttemptExecutor, @unchecked Sendable {
 
     init(_ simulation: SimulatedRun) { self.simulation = simulation }
 
-    func submit(_ work: [@Sendable () -> Void], isQuick: Bool) {
-        for attempt in work { simulation.activities.append(SimulatedRun.Activity(Coroutine { _ in attempt() })) }
+    func submit(_ work: [@Sendable () async -> Void], isQuick: Bool) {
+        for attempt in work { Task(executorPreference: self) { await attempt() } }
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let coroutine = Coroutine { [self] _ in job.runSynchronously(on: asUnownedTaskExecutor()) }
+        simulation.activities.append(SimulatedRun.Activity(coroutine))
     }
 
     func wakeRest() {}

@@ -7,7 +7,7 @@ package import Rules
 import System
 
 /// The `archive` action: packs a file, a directory, or all files of a batch into one archive.
-package struct ArchiveHandler: Handler {
+package struct ArchiveHandler: BlockingHandler {
     private let trash: Trash
 
     /// - Parameter trash: The trash for files that `on_conflict: trash` replaces.

@@ -8,7 +8,7 @@ import System
 /// The `checksum` action: writes the checksum of a file to the list of its directory, or compares it with that.
 ///
 /// Lists never get a checksum, so a rule that also matches them does not run indefinitely.
-package struct ChecksumHandler: Handler {
+package struct ChecksumHandler: BlockingHandler {
     package init() {}
 
     package let summary = HandlerDescription(

@@ -83,7 +83,7 @@ extension WorkLimit {
 }
 
 /// A handler whose work ends with an outcome, or with an error of an operation on a file.
-package protocol FileHandler: Handler {
+package protocol FileHandler: BlockingHandler {
     /// Does the work of one action.
     func handle(_ invocation: Invocation) throws(FileError) -> Outcome
 }

@@ -8,7 +8,15 @@ package import System
 /// The directories above a file can become writable without a change of the file. A user who then replaces or changes
 /// the file leaves another stamp, and everything is checked again; so nothing is run unchecked.
 package final class OwnershipRecord: Sendable {
-    private let safe = Mutex<[PathBytes: FileStamp]>([:])
+    private struct Known {
+        var stamp: FileStamp
+        /// Whether only root can change the file.
+        var isSafe = false
+        /// The first line of the file, if it has been read; nil inside for one that names no interpreter.
+        var line: ScriptLine??
+    }
+
+    private let known = Mutex<[PathBytes: Known]>([:])
 
     package init() {}
 
@@ -17,16 +25,42 @@ package final class OwnershipRecord: Sendable {
         running executable: PathBytes, _ arguments: [[UInt8]] = [],
         searchPath: [UInt8] = Array(Action.searchPath.utf8)
     ) -> HandlerProblem? {
-        ProgramFiles.of(executable, arguments, searchPath: searchPath).lazy.compactMap { self.problem(with: $0) }.first
+        var stamps: [PathBytes: FileStamp] = [:]
+        let files = ProgramFiles.of(executable, arguments, searchPath: searchPath) { path in
+            stamps[path] = FileStamp(path)
+            return line(of: path, stamps[path])
+        }
+        return files.lazy.compactMap { self.problem(with: $0, stamps[$0] ?? FileStamp($0)) }.first
     }
 
     /// Returns a problem if a user other than root could change or replace the file; nil if none could.
-    package func problem(with path: PathBytes) -> HandlerProblem? {
-        // Taken first, so that a file that changes meanwhile is checked again.
-        let stamp = FileStamp(path)
-        if let stamp, safe.withLock({ $0[path] }) == stamp { return nil }
+    package func problem(with path: PathBytes) -> HandlerProblem? { problem(with: path, FileStamp(path)) }
+
+    // The stamps are taken before the files are read, so that one that changes meanwhile is read again.
+
+    private func problem(with path: PathBytes, _ stamp: FileStamp?) -> HandlerProblem? {
+        if let stamp, find(path, stamp)?.isSafe == true { return nil }
         let problem = OwnershipCheck.problem(with: path)
-        safe.withLock { $0[path] = problem == nil ? stamp : nil }
+        if let stamp { change(path, stamp) { $0.isSafe = problem == nil } }
         return problem
+    }
+
+    private func line(of path: PathBytes, _ stamp: FileStamp?) -> ScriptLine? {
+        if let stamp, let line = find(path, stamp)?.line { return line }
+        let line = ScriptLine(of: path)
+        if let stamp { change(path, stamp) { $0.line = .some(line) } }
+        return line
+    }
+
+    private func find(_ path: PathBytes, _ stamp: FileStamp) -> Known? {
+        known.withLock { known in known[path].flatMap { $0.stamp == stamp ? $0 : nil } }
+    }
+
+    private func change(_ path: PathBytes, _ stamp: FileStamp, _ body: (inout Known) -> Void) {
+        known.withLock { known in
+            var new = known[path].flatMap { $0.stamp == stamp ? $0 : nil } ?? Known(stamp: stamp)
+            body(&new)
+            known[path] = new
+        }
     }
 }

@@ -34,8 +34,6 @@ package struct Command: Sendable {
     package var linger: Duration
     /// The resources and files that the program may use, and the user that it runs as.
     package var confinement = ProgramConfinement()
-    /// Called before the program starts; returns false to cancel the start.
-    package var mayStart: @Sendable () -> Bool = { true }
     /// Called when the timeout is reached, before the program is asked to exit.
     package var whenOverdue: @Sendable () -> Void = {}
 

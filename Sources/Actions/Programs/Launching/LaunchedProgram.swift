@@ -2,7 +2,7 @@ import CAlightLinux
 import Glibc
 package import System
 
-/// A program that `alight-launch` runs, with this process's ends of its pipes; used on one thread.
+/// A program that `alight-launch` runs, with this process's ends of its pipes; used by one thread at a time.
 ///
 /// If the last reference goes before the program has exited, the program is killed, with all its descendants.
 package final class LaunchedProgram {
@@ -42,8 +42,8 @@ package final class LaunchedProgram {
         deadline = .now + Self.startTimeout
     }
 
-    /// The descriptor that is readable when ``checkForEnd()`` has something to read.
-    package var descriptor: Int32 { launcher.control }
+    /// Sets the closure that is called on the thread of the loop when ``checkForEnd()`` may have something to read.
+    package func whenReady(_ handler: @escaping @Sendable () -> Void) { launcher.whenReady(handler) }
 
     /// Asks the program to exit, and kills it after the grace period.
     ///
@@ -98,11 +98,12 @@ package final class LaunchedProgram {
             guard count > 0 else {
                 hadStarted = launcher.hasStarted
                 end = endOfLauncher()
-                return true
+                if end != nil { launcher.whenReady(nil) }
+                return end != nil
             }
             readMessage()
         }
-        return true
+        return end != nil
     }
 
     /// Reads the message of the launcher once it is complete; then the launcher is free for another program.
@@ -120,14 +121,14 @@ package final class LaunchedProgram {
         default: end = .notLaunched(words)
         }
         // A launcher that could not even read its plan, or prepare for it, exits.
-        if news == 0 || status == 0 { pool.give(launcher) }
+        if news == 0 || status == 0 { pool.give(launcher) } else { launcher.whenReady(nil) }
     }
 
-    /// Returns how the program terminated according to the exit of the launcher, which has sent no message.
-    private func endOfLauncher() -> ProgramResult.Termination {
+    /// Returns how the program terminated according to the exit of the launcher, which has sent no message; nil until
+    /// that is known.
+    private func endOfLauncher() -> ProgramResult.Termination? {
         guard hadStarted else { return .notLaunched("alight-launch exited before the program started") }
-        // If another part of the process has reaped the child, its status is lost, and it counts as killed.
-        let (status, isSignal) = launcher.end.wait(10) ?? (SIGKILL, true)
+        guard let (status, isSignal) = launcher.end else { return nil }
         return isSignal ? .signalled(status) : .notLaunched("alight-launch exited")
     }
 }

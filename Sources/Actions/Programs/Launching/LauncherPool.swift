@@ -1,9 +1,11 @@
+import Glibc
 import Synchronization
+import System
 
 /// The idle launchers.
 ///
-/// Starting a launcher takes longer than starting a program; an idle launcher costs a process of some hundred
-/// kilobytes. So launchers stay while there is work and for a while after that, and one of them as long as Alight runs.
+/// Starting a launcher takes longer than starting a program; an idle launcher costs a process of some ten kilobytes. So
+/// launchers stay while there is work and for a while after that, and one of them as long as Alight runs.
 final class LauncherPool: Sendable {
     private struct State {
         /// The idle launchers; the one used last comes last.
@@ -22,6 +24,9 @@ final class LauncherPool: Sendable {
 
     /// Adds a launcher whose program has exited.
     func give(_ launcher: LauncherProcess) {
+        launcher.whenReady { [weak self, weak launcher] in
+            if let launcher, launcher.hasExited { self?.remove(launcher) }
+        }
         let isNew = state.withLock { state in
             state.idle.append((launcher, .now))
             guard state.idle.count > 1, !state.isTrimming else { return false }
@@ -29,6 +34,13 @@ final class LauncherPool: Sendable {
             return true
         }
         if isNew { trimLater() }
+    }
+
+    private func remove(_ launcher: LauncherProcess) {
+        // It is released after the lock.
+        _ = state.withLock { state in
+            state.idle.firstIndex { $0.launcher === launcher }.map { state.idle.remove(at: $0) }
+        }
     }
 
     /// Stops the idle launchers.
@@ -40,7 +52,7 @@ final class LauncherPool: Sendable {
         }
     }
 
-    private func trimLater() { StarterThread.call(at: .now + idleTime) { [weak self] in self?.trim() } }
+    private func trimLater() { EventLoop.shared.call(at: .now + idleTime) { [weak self] in self?.trim() } }
 
     /// Stops the launchers that have been idle for long, and runs again later when others may have been.
     private func trim() {

@@ -1,5 +1,4 @@
 import CAlightLinux
-import Foundation
 import Glibc
 import Synchronization
 import System
@@ -7,91 +6,91 @@ import System
 /// A running `alight-launch`, which runs one program after another.
 ///
 /// It exits with the last reference, and the program that it runs is killed.
-final class LauncherProcess: Sendable {
+final class LauncherProcess: EventSource {
+    private struct State {
+        /// Called on the thread of the loop when something has arrived from the launcher.
+        var handler: (@Sendable () -> Void)?
+        /// Whether something has arrived while there was no handler.
+        var hasNews = false
+        var isAwaited = false
+        /// How it terminated, once it has been reaped and its orphans are dead.
+        var end: (status: Int32, isSignal: Bool)?
+    }
+
     /// This process's end of the control socket.
     let control: Int32
-    /// How it terminated, set by the thread on which Foundation reaps it.
-    let end: PendingValue<(status: Int32, isSignal: Bool)>
-    private let process: Process
-    var identifier: pid_t { process.processIdentifier }
-    /// The number of programs that it has started; the launcher counts them itself, so no process is woken for that.
-    private let started: Counter
+    let identifier: pid_t
+    private let started: StartCounters.Counter
     /// The value of `started` before the last plan was sent.
     private let startedBefore = Atomic<UInt32>(0)
+    private let state = Mutex(State())
 
-    /// A counter that the launcher increments.
-    private final class Counter: @unchecked Sendable {
-        private let memory: UnsafeMutablePointer<UInt32>
-        var value: UInt32 { cal_read_counter(memory) }
-
-        init(_ memory: UnsafeMutablePointer<UInt32>) { self.memory = memory }
-
-        deinit { cal_drop_counter(memory) }
+    init(_ identifier: pid_t, _ control: Int32, _ started: StartCounters.Counter) {
+        (self.identifier, self.control, self.started) = (identifier, control, started)
+        startedBefore.store(started.value, ordering: .relaxed)
+        EventLoop.shared.watch(control, .receives, for: self, as: 0)
     }
 
-    /// The lock that is held while a launcher starts, and while the pipes of programs are created.
-    ///
-    /// Foundation would mistake descriptor 0 for its own socket when no descriptor is left for that, and many threads
-    /// that create pipes at that time can use up all that were counted before.
-    static let opening = NSLock()
+    deinit {
+        EventLoop.shared.forget(self)
+        close(control)
+        if state.withLock({ !$0.isAwaited }) { Self.reap(identifier) { [started] _ in _ = started } }
+    }
 
-    /// Starts a launcher; the calling thread need not outlive it.
-    init(_ launcher: PathBytes) throws(LaunchFailure) {
-        guard let path = launcher.text else { throw LaunchFailure("the path of alight-launch is not UTF-8") }
-        guard launcher.withCString({ access($0, X_OK) }) == 0 else {
-            throw LaunchFailure("'\(launcher)' can't be run: \(SystemError(errno: errno))")
+    // MARK: - Messages and the exit
+
+    /// Sets the closure that is called whenever something has arrived, or its end is known.
+    func whenReady(_ handler: (@Sendable () -> Void)?) {
+        let hasNews = state.withLock { state in
+            defer { (state.handler, state.hasNews) = (handler, false) }
+            return state.hasNews
         }
-        Self.opening.lock()
-        defer { Self.opening.unlock() }
-        var sockets: [Int32] = [-1, -1]
-        let error = cal_socket_pair(&sockets, 10)
-        guard error == 0 else {
-            throw LaunchFailure("no socket: \(SystemError(errno: error))", isOfDescriptors: error == EMFILE)
+        if hasNews, let handler { EventLoop.shared.call(handler) }
+    }
+
+    /// Whether it has exited, so that nothing more arrives.
+    var hasExited: Bool { cal_has_ended(control) != 0 }
+
+    func handle(_ number: Int?) {
+        state.withLock { state in
+            state.hasNews = state.handler == nil
+            return state.handler
+        }?()
+    }
+
+    /// How it terminated, once it has been reaped; must be called after the end of its messages.
+    var end: (status: Int32, isSignal: Bool)? {
+        let (end, isAwaited) = state.withLock { state in
+            defer { state.isAwaited = true }
+            return (state.end, state.isAwaited)
         }
-        let ours = OwnedDescriptor(sockets[0])
-        let theirs = OwnedDescriptor(sockets[1])
-        // Closed here and not with the last reference, which may go before `run()`.
-        defer { theirs.close() }
-        try Self.checkSpareDescriptors()
-        var shared: Int32 = -1
-        guard let memory = cal_make_counter(&shared) else {
-            let error = errno
-            let reason = "no shared memory: \(SystemError(errno: error))"
-            throw LaunchFailure(reason, isOfDescriptors: error == EMFILE)
-        }
-        let counter = OwnedDescriptor(shared)
-        defer { counter.close() }
-        let started = Counter(memory)
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: path)
-        process.arguments = []
-        process.environment = [:]
-        process.currentDirectoryURL = URL(fileURLWithPath: "/")
-        process.standardInput = FileHandle(fileDescriptor: theirs.raw, closeOnDealloc: false)
-        process.standardOutput = FileHandle(fileDescriptor: counter.raw, closeOnDealloc: false)
-        process.standardError = FileHandle.nullDevice
-        let end = PendingValue<(status: Int32, isSignal: Bool)>()
-        process.terminationHandler = { process in
-            Orphans.end(of: process.processIdentifier)
-            end.set((process.terminationStatus, process.terminationReason == .uncaughtSignal))
-        }
-        // The signal mask stays unchanged: a SIGTERM that finds it unblocked in one thread of Alight terminates Alight
-        // without a message. The inherited mask does not matter, because the launcher sets its own.
-        do {
-            try Orphans.excluding {
-                try process.run()
-                return process.processIdentifier
+        if isAwaited { return end }
+        Self.reap(identifier) { [self] status in
+            let signal = status & 0x7F
+            Orphans.killAll { [self] in
+                state.withLock { $0.end = (signal == 0 ? status >> 8 & 0xFF : signal, signal != 0) }
+                handle(nil)
             }
-        } catch {
-            throw LaunchFailure("'\(launcher)' can't be run: \(error.localizedDescription)")
         }
-        self.process = process
-        self.end = end
-        self.started = started
-        control = ours.taken()
+        return nil
     }
 
-    deinit { close(control) }
+    /// Reaps a child that is about to exit, and calls the closure on the thread of the loop with its wait status; if
+    /// another part of the process has reaped it, it counts as killed.
+    static func reap(
+        _ child: pid_t, after pause: Duration = .microseconds(500), then body: @escaping @Sendable (Int32) -> Void
+    ) {
+        EventLoop.shared.call(at: .now + pause) {
+            var status: Int32 = 0
+            switch waitpid(child, &status, WNOHANG) {
+            case 0: reap(child, after: min(pause * 2, .milliseconds(100)), then: body)
+            case child: body(status)
+            default: body(SIGKILL)
+            }
+        }
+    }
+
+    // MARK: - Plans and orders
 
     /// Sends a ``LaunchPlan``, whose program the launcher then runs.
     ///
@@ -101,6 +100,8 @@ final class LauncherProcess: Sendable {
     /// - Returns: 0, or the errno, after which the launcher runs nothing more.
     func run(_ plan: [UInt8], with descriptors: [Int32]) -> Int32 {
         startedBefore.store(started.value, ordering: .relaxed)
+        // The handler of an idle launcher.
+        whenReady(nil)
         return cal_send_with_descriptors(control, plan, plan.count, descriptors, descriptors.count)
     }
 
@@ -144,23 +145,6 @@ final class LauncherProcess: Sendable {
         }
         _ = cal_signal_child(identifier, SIGKILL)
     }
-
-    /// Checks that Foundation has enough descriptors for its own use.
-    ///
-    /// `Process.run()` does not check whether its socketpair(2) succeeded: it then uses descriptor 0 instead, and no
-    /// program's exit is noticed any more. It needs two descriptors; the others are for threads that open something
-    /// meanwhile.
-    private static func checkSpareDescriptors() throws(LaunchFailure) {
-        var taken: [OwnedDescriptor] = []
-        defer { for descriptor in taken { descriptor.close() } }
-        for _ in 0..<24 {
-            let eventfd = cal_eventfd()
-            guard eventfd >= 0 else {
-                throw LaunchFailure("too few descriptors are left to start a process", isOfDescriptors: true)
-            }
-            taken.append(OwnedDescriptor(eventfd))
-        }
-    }
 }
 
 /// The descendants of a process, according to /proc.
@@ -179,7 +163,7 @@ enum Descendants {
 
     /// Returns the children of all threads, including zombies.
     static func children(of process: pid_t) -> [pid_t] {
-        let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
+        let threads = (try? KernelFileSystem().names(following: PathBytes("/proc/\(process)/task"))) ?? []
         return threads.flatMap { thread in
             ProcFile.text(of: "/proc/\(process)/task/\(thread)/children").split(separator: " ").compactMap { pid_t($0) }
         }

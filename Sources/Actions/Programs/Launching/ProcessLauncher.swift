@@ -1,27 +1,29 @@
 package import ActionAPI
 import CAlightLinux
-import Foundation
 import Glibc
 package import System
 
-/// Runs programs: one at a time on each calling thread, any number of threads at once.
+/// Runs programs, any number at once.
 ///
 /// Every program is started by an `alight-launch` process, which gives it a session of its own and leaves none of its
-/// processes behind. `Foundation.Process` starts the launcher, in the one way that was found to lose neither
-/// descriptors nor signals. A launcher runs one program after another, because two processes for each program cost
-/// twice as much as one.
+/// processes behind. `Foundation.Process` starts only the ``Spawner``, which forks the others. A launcher runs one
+/// program after another, because two processes for each program cost twice as much as one.
 package final class ProcessLauncher: Sendable {
-    private let launcher: PathBytes
+    private let spawner: Spawner
     private let pool = LauncherPool()
 
     /// - Parameter launcher: The absolute path of `alight-launch`.
     package init(launcher: PathBytes) {
-        self.launcher = launcher
-        _ = Self.descriptorLimit
+        spawner = Spawner(launcher)
+        _ = (Self.descriptorLimit, Self.null)
+        _ = EventLoop.shared
     }
 
-    /// Stops the idle launchers.
-    package func endIdle() { pool.close() }
+    /// Stops the idle launchers, and the processes that fork them.
+    package func endIdle() {
+        pool.close()
+        spawner.end()
+    }
 
     /// Finds `alight-launch`: next to this program, or else in `../libexec/alight` relative to its directory.
     package static func find() -> PathBytes? {
@@ -35,25 +37,51 @@ package final class ProcessLauncher: Sendable {
     /// The directory of this program's executable; nil when `/proc` does not show it.
     package static var programDirectory: PathBytes? { KernelFileSystem().target(of: "/proc/self/exe")?.parent }
 
-    /// Runs a program, and waits until it and all its descendants have exited.
-    ///
-    /// Blocks.
+    /// Runs a program, and waits until it and all its descendants have exited; holds no thread meanwhile.
     ///
     /// - Parameters:
     ///   - command: The program to run.
     ///   - stop: Terminates the program when raised.
-    ///   - report: Receives the lines of its log as they arrive, on the calling thread, up to ``OutputLines/limit``.
+    ///   - mayStart: Called before the program starts; returns false to cancel the start.
+    ///   - report: Receives the lines of its log as they arrive, up to ``OutputLines/limit``; must not block.
     ///   - lateInput: Returns its standard input, while it is already starting; nil for that of the command.
     /// - Returns: How the program terminated, including that it could not be started.
     package func run(
-        _ command: Command, stop: StopSignal, report: (ArraySlice<UInt8>) -> Void = { _ in },
-        lateInput: (() -> [UInt8])? = nil
+        _ command: Command, stop: StopSignal, mayStart: () async -> Bool = { true },
+        report: @escaping @Sendable (ArraySlice<UInt8>) -> Void = { _ in }, lateInput: (() -> [UInt8])? = nil
+    ) async -> ProgramResult {
+        let start = ContinuousClock.now
+        do throws(LaunchFailure) {
+            let prepared = try prepare(command, converses: false)
+            guard await mayStart() else {
+                pool.give(prepared.launcher)
+                throw LaunchFailure("Alight stops")
+            }
+            let program = try self.start(prepared)
+            let input = lateInput?() ?? command.input
+            return await withUnsafeContinuation { continuation in
+                RunningProgram(command, program, input: input, since: start, report: report) {
+                    continuation.resume(returning: $0)
+                }.begin(stop: stop)
+            }
+        } catch {
+            return ProgramResult(termination: error.termination)
+        }
+    }
+
+    /// Runs a program, and blocks until it and all its descendants have exited.
+    package func runBlocking(
+        _ command: Command, stop: StopSignal = StopSignal(),
+        report: @escaping @Sendable (ArraySlice<UInt8>) -> Void = { _ in }, lateInput: (() -> [UInt8])? = nil
     ) -> ProgramResult {
         let start = ContinuousClock.now
         do throws(LaunchFailure) {
             let program = try self.start(command, converses: false)
+            let result = PendingValue<ProgramResult>()
             let input = lateInput?() ?? command.input
-            return RunningProgram(command, program, input: input, since: start).wait(stop: stop, report: report)
+            RunningProgram(command, program, input: input, since: start, report: report, whenEnded: result.set)
+                .begin(stop: stop)
+            return result.wait() ?? ProgramResult(termination: .stopped)
         } catch {
             return ProgramResult(termination: error.termination)
         }
@@ -69,6 +97,24 @@ package final class ProcessLauncher: Sendable {
     /// - Throws: The reason why it could not be started. Errors found by the launcher are reported as the program's
     ///   termination instead.
     package func start(_ command: Command, converses: Bool = true) throws(LaunchFailure) -> LaunchedProgram {
+        try start(prepare(command, converses: converses))
+    }
+
+    /// Everything that the start of a program needs.
+    private struct Prepared {
+        var plan: [UInt8]
+        var directory: OpenFile
+        var ruleset: OpenFile?
+        var launcher: LauncherProcess
+        /// Whether the launcher has been idle, and may have been killed or stopped meanwhile.
+        var wasIdle: Bool
+        /// Nil for an input of nothing.
+        var input: Pipe?
+        var output: Pipe
+        var error: Pipe
+    }
+
+    private func prepare(_ command: Command, converses: Bool) throws(LaunchFailure) -> Prepared {
         let limit = Self.descriptorLimit
         let ruleset = try retrying { () throws(LaunchFailure) in try command.confinement.makeRuleset() }
         let plan = LaunchPlan(command, descriptorLimit: limit, showsClosing: converses, hasRuleset: ruleset != nil)
@@ -79,36 +125,40 @@ package final class ProcessLauncher: Sendable {
         let directory = try retrying { () throws(LaunchFailure) in try Self.open(command.directory) }
         // Before the pipes: many threads may wait here for their launcher, and the pipes need six descriptors.
         let idle = pool.take()
-        var launcher = if let idle { idle } else { try retrying(startLauncher) }
-        let input: Pipe, output: Pipe, error: Pipe
+        let launcher = if let idle { idle } else { try retrying(spawner.makeLauncher) }
         do {
-            (input, output, error) = try retrying { () throws(LaunchFailure) in
-                try Self.pipes(hasInput: command.hasInput)
+            let (input, output, error) = try retrying { () throws(LaunchFailure) in
+                (command.hasInput ? try Pipe() : nil, try Pipe(), try Pipe())
             }
+            return Prepared(
+                plan: plan.bytes, directory: directory, ruleset: ruleset, launcher: launcher, wasIdle: idle != nil,
+                input: input, output: output, error: error)
         } catch {
             pool.give(launcher)
             throw error
         }
+    }
+
+    private func start(_ prepared: Prepared) throws(LaunchFailure) -> LaunchedProgram {
+        let (input, output, error) = (prepared.input, prepared.output, prepared.error)
         // The program's ends, of which the launcher has copies by then.
         defer {
-            input.reading.close()
+            input?.reading.close()
             output.writing.close()
             error.writing.close()
         }
-        var descriptors = [input.reading.raw, output.writing.raw, error.writing.raw, directory.descriptor]
-        if let ruleset { descriptors.append(ruleset.descriptor) }
-        defer { withExtendedLifetime((directory, ruleset)) {} }
-        guard command.mayStart() else {
-            pool.give(launcher)
-            throw LaunchFailure("Alight stops")
-        }
-        var problem = launcher.run(plan.bytes, with: descriptors)
-        if problem != 0, idle != nil {
-            // An idle launcher may have been killed meanwhile, or stopped. It has not read the whole plan, so nothing
-            // was run.
+        var descriptors = [
+            input?.reading.raw ?? Self.null, output.writing.raw, error.writing.raw, prepared.directory.descriptor,
+        ]
+        if let ruleset = prepared.ruleset { descriptors.append(ruleset.descriptor) }
+        defer { withExtendedLifetime((prepared.directory, prepared.ruleset)) {} }
+        var launcher = prepared.launcher
+        var problem = launcher.run(prepared.plan, with: descriptors)
+        if problem != 0, prepared.wasIdle {
+            // It has not read the whole plan, so nothing was run.
             launcher.kill()
-            launcher = try retrying(startLauncher)
-            problem = launcher.run(plan.bytes, with: descriptors)
+            launcher = try retrying(spawner.makeLauncher)
+            problem = launcher.run(prepared.plan, with: descriptors)
         }
         guard problem == 0 else {
             throw LaunchFailure("alight-launch does not accept a plan: \(SystemError(errno: problem))")
@@ -116,11 +166,10 @@ package final class ProcessLauncher: Sendable {
         // The launcher may have been woken on this processor, and have to wait for it.
         sched_yield()
         // The program is already starting. It can open these ends of its pipes through /proc, and fill and empty them.
-        for end in [input.writing, output.reading, error.reading] { end.setNonBlocking() }
-        return LaunchedProgram(launcher, of: pool, input: input.writing, output: output.reading, error: error.reading)
+        let ends = [input?.writing ?? OwnedDescriptor(-1), output.reading, error.reading]
+        for end in ends { end.setNonBlocking() }
+        return LaunchedProgram(launcher, of: pool, input: ends[0], output: ends[1], error: ends[2])
     }
-
-    private func startLauncher() throws(LaunchFailure) -> LauncherProcess { try StarterThread.start(launcher) }
 
     /// Retries an operation that needs descriptors a few times, since other threads may soon close some.
     private func retrying<Value>(_ body: () throws(LaunchFailure) -> Value) throws(LaunchFailure) -> Value {
@@ -147,41 +196,27 @@ package final class ProcessLauncher: Sendable {
         }
     }
 
-    private static func pipes(hasInput: Bool) throws(LaunchFailure) -> (Pipe, Pipe, Pipe) {
-        LauncherProcess.opening.lock()
-        defer { LauncherProcess.opening.unlock() }
-        return (hasInput ? try Pipe() : try Pipe(reading: "/dev/null"), try Pipe(), try Pipe())
-    }
-
     // MARK: - Preparations
 
     /// The soft descriptor limit that Alight was started with, which is restored for programs.
     ///
-    /// The first access lowers the limit of this process to 1024, above which `Process.run()` was seen to crash, and
-    /// makes a write to a closed pipe an error. SIGPIPE gets a handler and is not ignored, because execve(2) would pass
-    /// that on.
+    /// The first access raises the limit of this process as far as possible, since a running program takes four
+    /// descriptors, and makes a write to a closed pipe an error. SIGPIPE gets a handler and is not ignored, because
+    /// execve(2) would pass that on.
     private static let descriptorLimit: UInt64 = {
         signal(SIGPIPE) { _ in }
-        var limit = rlimit()
-        let isKnown = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
-        _ = cal_limit_descriptors(1024)
-        return isKnown ? UInt64(limit.rlim_cur) : 0
+        var former: UInt64 = 0
+        _ = cal_raise_descriptor_limit(&former)
+        return former
     }()
+
+    /// The input of programs that have none.
+    private static let null = Glibc.open("/dev/null", O_RDONLY | O_CLOEXEC)
 
     /// A pipe whose ends are closed automatically and are never inherited by accident.
     private struct Pipe {
         let reading: OwnedDescriptor
         let writing: OwnedDescriptor
-
-        /// A file in place of a pipe: its other end is closed.
-        init(reading path: String) throws(LaunchFailure) {
-            let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
-            guard descriptor >= 0 else {
-                throw LaunchFailure("cannot open '\(path)': \(SystemError(errno: errno))", errno: errno)
-            }
-            reading = OwnedDescriptor(descriptor)
-            writing = OwnedDescriptor(-1)
-        }
 
         init() throws(LaunchFailure) {
             var ends: [Int32] = [-1, -1]
@@ -202,6 +237,8 @@ package struct LaunchFailure: Error {
     private var isPermanent: Bool
     /// Whether the cause is a lack of descriptors.
     var isOfDescriptors: Bool
+    /// Whether the process that forks launchers has exited or does not respond.
+    var isOfSpawner: Bool
 
     /// The termination of the program that was to be started.
     package var termination: ProgramResult.Termination { isPermanent ? .couldNotStart(reason) : .notLaunched(reason) }
@@ -209,10 +246,13 @@ package struct LaunchFailure: Error {
     package static let containsNUL = LaunchFailure(
         "an argument or an environment variable contains a NUL byte", isPermanent: true)
 
-    init(_ reason: String, isPermanent: Bool = false, isOfDescriptors: Bool = false) {
+    init(
+        _ reason: String, isPermanent: Bool = false, isOfDescriptors: Bool = false, isOfSpawner: Bool = false
+    ) {
         self.reason = reason
         self.isPermanent = isPermanent
         self.isOfDescriptors = isOfDescriptors
+        self.isOfSpawner = isOfSpawner
     }
 
     /// - Parameters:

@@ -1,87 +1,134 @@
 import ActionAPI
 import CAlightLinux
 import Glibc
+import Synchronization
 import System
 
-/// Writes the input of a running program, reads its output, and terminates it when necessary; used on one thread.
-final class RunningProgram {
+/// Writes the input of a running program, reads its output, and terminates it when necessary.
+///
+/// A state machine on the thread of the loop: no thread waits for the program.
+final class RunningProgram: EventSource, @unchecked Sendable {
+    // The members are accessed while `turn` is locked.
+    private let turn = Mutex(())
     private let command: Command
     private let input: [UInt8]
     private let program: LaunchedProgram
     private let start: ContinuousClock.Instant
+    private let report: @Sendable (ArraySlice<UInt8>) -> Void
+    private let whenEnded: @Sendable (ProgramResult) -> Void
     private var written = 0
+    private var deadline: ContinuousClock.Instant
+    private var forgetStop: () -> Void = {}
 
     private var ended = ProgramResult(termination: .stopped)
+    private var isOver = false
     private var outputLines = OutputLines()
     private var errorLines = OutputLines()
     /// The reason why the program was asked to exit; nil when it was not.
     private var cause: ProgramResult.Termination?
+
+    private enum Stream: Int { case input, output, error }
 
     /// - Parameters:
     ///   - command: The command that was run; its own input is not used.
     ///   - program: The running program; this process's ends of its pipes do not block.
     ///   - input: The bytes for standard input.
     ///   - start: The time from which the timeout counts.
-    init(_ command: Command, _ program: LaunchedProgram, input: [UInt8], since start: ContinuousClock.Instant) {
+    ///   - report: Receives the lines of its log as they arrive, on the thread of the loop.
+    ///   - whenEnded: Called once it and all its descendants have exited, on the thread of the loop.
+    init(
+        _ command: Command, _ program: LaunchedProgram, input: [UInt8], since start: ContinuousClock.Instant,
+        report: @escaping @Sendable (ArraySlice<UInt8>) -> Void,
+        whenEnded: @escaping @Sendable (ProgramResult) -> Void
+    ) {
         self.command = command
         self.input = input
         self.program = program
         self.start = start
+        self.report = report
+        self.whenEnded = whenEnded
+        // A timeout of more than a century has no effect, and would overflow the clock.
+        deadline = start + min(command.timeout, .seconds(3_155_760_000))
     }
 
-    /// Waits until the program has exited, and serves its streams meanwhile.
-    func wait(stop: StopSignal, report: (ArraySlice<UInt8>) -> Void) -> ProgramResult {
-        // A timeout of more than a century has no effect, and would overflow the clock.
-        var deadline = start + min(command.timeout, .seconds(3_155_760_000))
-        write()
-        while true {
-            var descriptors = [
-                pollfd(fd: program.descriptor, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: cause == nil ? stop.descriptor : -1, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: program.input.raw, events: Int16(POLLOUT), revents: 0),
-                pollfd(fd: program.output.raw, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: program.error.raw, events: Int16(POLLIN), revents: 0),
-            ]
-            var left = [cause == nil ? deadline : nil, program.nextCheck].compactMap(\.self).min().pollLimit
-            if stop.descriptor < 0 { left = left < 0 ? Self.tick : min(left, Self.tick) }
-            _ = cal_poll(&descriptors, UInt(descriptors.count), left)
-            if descriptors[0].revents != 0, program.checkForEnd() { break }
-            let now = ContinuousClock.now
-            if cause == nil {
-                if stop.isRaised {
-                    terminate(.stopped)
-                } else if now >= deadline, program.wakeLauncher() {
-                    // The program may have exited in time, and its launcher may have been unable to report that.
-                    deadline = now + .seconds(1)
-                } else if now >= deadline {
-                    command.whenOverdue()
-                    terminate(.timedOut)
-                }
-            }
-            program.checkLauncher(at: now)
-            if descriptors[2].revents != 0 { write() }
-            // Several times, so that a program that prints much does not have to wait for poll(2) in between.
-            if descriptors[3].revents != 0 { for _ in 0..<64 where !readOutput(report) { break } }
-            if descriptors[4].revents != 0 { for _ in 0..<64 where !readError(report) { break } }
+    /// Starts to serve the program, which keeps this object alive until it has exited.
+    func begin(stop: StopSignal) {
+        turn.withLock { _ in
+            write()
+            let loop = EventLoop.shared
+            loop.watch(program.input.raw, .writable, for: self, as: Stream.input.rawValue)
+            loop.watch(program.output.raw, .readable, for: self, as: Stream.output.rawValue)
+            loop.watch(program.error.raw, .readable, for: self, as: Stream.error.rawValue)
+            setDeadline()
+            // They are called on the thread of the loop, after this.
+            let observation = stop.observe { [weak self] in EventLoop.shared.call { [weak self] in self?.stop() } }
+            forgetStop = { stop.forget(observation) }
+            program.whenReady { [self] in handle { $0.checkForEnd() } }
         }
-        finish(report)
-        return ended
+    }
+
+    func handle(_ number: Int?) {
+        handle { program in
+            switch number.flatMap(Stream.init) {
+            case .input: program.write()
+            // A few times, so that a program that prints much does not delay others.
+            case .output: for _ in 0..<4 where !program.readOutput() { break }
+            case .error: for _ in 0..<4 where !program.readError() { break }
+            case nil: program.checkTime()
+            }
+        }
+    }
+
+    private func stop() { handle { if $0.cause == nil { $0.terminate(.stopped) } } }
+
+    private func handle(_ event: (RunningProgram) -> Void) {
+        let hasEnded = turn.withLock { _ in
+            guard !isOver else { return false }
+            event(self)
+            return isOver
+        }
+        if hasEnded { whenEnded(ended) }
     }
 
     // MARK: - Termination
 
+    private func checkTime() {
+        let now = ContinuousClock.now
+        if cause == nil, now >= deadline {
+            if program.wakeLauncher() {
+                // The program may have exited in time, and its launcher may have been unable to report that.
+                deadline = now + .seconds(1)
+            } else {
+                command.whenOverdue()
+                terminate(.timedOut)
+            }
+        }
+        program.checkLauncher(at: now)
+        setDeadline()
+    }
+
+    private func setDeadline() {
+        let next = [cause == nil ? deadline : nil, program.nextCheck].compactMap(\.self).min()
+        EventLoop.shared.setDeadline(next, of: self)
+    }
+
     private func terminate(_ cause: ProgramResult.Termination) {
         self.cause = cause
         program.terminate(grace: command.grace)
+        setDeadline()
     }
 
-    /// Reads what is still in the pipes, and determines how the program terminated.
-    private func finish(_ report: (ArraySlice<UInt8>) -> Void) {
-        program.input.close()
+    /// Reads what is still in the pipes once the program has exited, and determines how it terminated.
+    private func checkForEnd() {
+        guard program.checkForEnd() else { return }
+        isOver = true
+        forgetStop()
         // The launcher has waited for all processes that could write. If a process has escaped (one stuck in the
         // kernel), no more is read than a pipe can contain.
-        for _ in 0..<16 where !readOutput(report) { break }
-        for _ in 0..<16 where !readError(report) { break }
+        for _ in 0..<16 where !readOutput() { break }
+        for _ in 0..<16 where !readError() { break }
+        for stream in [program.input, program.output, program.error] { stream.close() }
+        EventLoop.shared.forget(self)
         outputLines.finish(report)
         errorLines.finish(report)
         ended.lastLine = errorLines.lastLine ?? outputLines.lastLine
@@ -95,14 +142,14 @@ final class RunningProgram {
 
     // MARK: - Streams
 
-    /// Writes as much as the pipe accepts now; poll(2) reports when it accepts more.
+    /// Writes as much as the pipe accepts now.
     private func write() {
         // After EPIPE, the program does not read more, which is allowed.
         if !program.input.write(input, from: &written) || written == input.count { program.input.close() }
     }
 
     /// Reads once; returns false when no more is available now.
-    private func readOutput(_ report: (ArraySlice<UInt8>) -> Void) -> Bool {
+    private func readOutput() -> Bool {
         guard let bytes = program.output.readOrClose() else { return false }
         switch command.output {
         case .collected(let limit):
@@ -120,13 +167,10 @@ final class RunningProgram {
         return true
     }
 
-    private func readError(_ report: (ArraySlice<UInt8>) -> Void) -> Bool {
+    private func readError() -> Bool {
         guard let bytes = program.error.readOrClose() else { return false }
         ended.log.append(bytes)
         errorLines.add(bytes, report)
         return true
     }
-
-    /// The polling interval, in nanoseconds, for what no descriptor reports when descriptors have run out.
-    private static let tick: Int64 = 20_000_000
 }

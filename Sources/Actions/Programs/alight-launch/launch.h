@@ -76,8 +76,12 @@ _Noreturn void fail(const char *message);
 /// Reports why the program cannot be started, and exits.
 _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/// The socket to Alight, and the shared memory that counts the started programs, which is open only until it is mapped.
-enum { CONTROL = 0, COUNTER = 1 };
+/// The socket to Alight, and the shared memory with the counters of started programs, which is open only until it is
+/// mapped.
+enum { CONTROL = 0, COUNTERS = 1 };
+
+/// Forks a launcher for each request; returns in the launchers, with the number of their counter.
+uint32_t spawn_launchers(void);
 
 /// Waits for the next plan; exits the calling child when none will arrive.
 struct plan next_plan(void);

@@ -17,9 +17,12 @@
 // three 32-bit numbers and a message: the kind of result (enum result), the wait status or else whether the launcher
 // continues, and the length of the message.
 //
-// Standard output is a memory file with a 32-bit number that counts the started programs. Counting wakes no process;
-// Alight reads the number when a launcher has exited or does not respond. Once the file is mapped, the descriptor
-// becomes a copy of standard error, because programs can open the descriptors of their parent.
+// Standard output is a memory file with 32-bit numbers, one of which counts the programs that this launcher has
+// started. Counting wakes no process; Alight reads the number when a launcher has exited or does not respond. Once the
+// file is mapped, the descriptor becomes a copy of standard error, because programs can open the descriptors of their
+// parent.
+//
+// With the argument 'spawn' it is no launcher itself, but forks them (spawn.c).
 //
 // The format of a plan, with 32-bit numbers in native byte order unless noted otherwise:
 //   "ALIGHTL5", size of the rest; flags (launch.h), grace in ms,
@@ -47,6 +50,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -253,26 +257,21 @@ static pid_t next_program(void) {
     }
 }
 
-/// Makes execve(2) close what programs must not inherit: Foundation's own socket, which shows it that this process
-/// lives.
-static void close_all_on_start(void) {
-    if (close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return;
-    // Before Linux 5.11. Alight has no descriptors above this number.
-    for (int descriptor = 3; descriptor < 1024; descriptor++) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-}
-
-int main(void) {
-    launcher = getpid();
-    void *counter = mmap(NULL, sizeof *start_count, PROT_READ | PROT_WRITE, MAP_SHARED, COUNTER, 0);
-    if (counter != MAP_FAILED) start_count = counter;
+int main(int count, char **arguments) {
+    struct stat memory;
+    if (fstat(COUNTERS, &memory) == 0 && memory.st_size > 0) {
+        void *counters = mmap(NULL, (size_t)memory.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, COUNTERS, 0);
+        if (counters != MAP_FAILED) start_count = counters;
+    }
     // No program may reach the memory through /proc, and the descriptor number stays in use.
-    dup2(STDERR_FILENO, COUNTER);
-    close_all_on_start();
+    dup2(STDERR_FILENO, COUNTERS);
+    // The directory that it was started in may be unmounted while it waits.
+    if (chdir("/") != 0) fail("cannot enter '/'");
+    if (count > 1 && strcmp(arguments[1], "spawn") == 0) start_count += spawn_launchers();
+    launcher = getpid();
     set_up_signals();
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) fail("cannot become a subreaper");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("cannot give up new privileges");
-    // The directory that it was started in may be unmounted while it waits.
-    if (chdir("/") != 0) fail("cannot enter '/'");
     for (;;) {
         pid_t program = next_program();
         if (program > 0) {

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -162,6 +163,7 @@ int cal_socket_pair(int fds[2], int seconds) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) return errno;
     struct timeval limit = {.tv_sec = seconds};
     setsockopt(fds[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    setsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     return 0;
 }
 
@@ -197,6 +199,25 @@ int cal_send_with_descriptors(int socket, const void *bytes, size_t size, const 
     return 0;
 }
 
+int cal_receive_with_descriptor(int socket, void *bytes, size_t size, int *descriptor) {
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr alignment;
+    } control;
+    struct iovec place = {bytes, size};
+    struct msghdr message = {
+        .msg_iov = &place, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes,
+    };
+    ssize_t count;
+    do count = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
+    while (count < 0 && errno == EINTR);
+    *descriptor = -1;
+    struct cmsghdr *rights = count > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (rights != NULL && rights->cmsg_type == SCM_RIGHTS) memcpy(descriptor, CMSG_DATA(rights), sizeof *descriptor);
+    if (count == (ssize_t)size) return 0;
+    return count < 0 ? errno : EPIPE;
+}
+
 int cal_send_byte(int socket, uint8_t byte) {
     return send(socket, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : errno;
 }
@@ -206,21 +227,28 @@ int64_t cal_receive(int socket, void *buffer, size_t size) {
     return count >= 0 ? count : -errno;
 }
 
+int cal_has_ended(int socket) {
+    char byte;
+    ssize_t count = recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-uint32_t *cal_make_counter(int *fd) {
+uint32_t *cal_make_counters(int *fd) {
     // With `vm.memfd_noexec` set to 2, executable memory is refused. Kernels before 6.3 do not know the flag.
-    *fd = memfd_create("alight-counter", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-    if (*fd < 0 && errno == EINVAL) *fd = memfd_create("alight-counter", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    *fd = memfd_create("alight-counters", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (*fd < 0 && errno == EINVAL) *fd = memfd_create("alight-counters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0) return NULL;
+    const size_t size = CAL_COUNTERS * sizeof(uint32_t);
     void *memory = MAP_FAILED;
     // Without the seals, a process that reaches the memory through /proc could truncate it, and SIGBUS would kill its
     // next reader.
     int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-    if (ftruncate(*fd, sizeof(uint32_t)) == 0 && fcntl(*fd, F_ADD_SEALS, seals) == 0) {
-        memory = mmap(NULL, sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    if (ftruncate(*fd, size) == 0 && fcntl(*fd, F_ADD_SEALS, seals) == 0) {
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
     }
     if (memory != MAP_FAILED) return memory;
     int error = errno;
@@ -231,7 +259,7 @@ uint32_t *cal_make_counter(int *fd) {
 
 uint32_t cal_read_counter(const uint32_t *counter) { return __atomic_load_n(counter, __ATOMIC_ACQUIRE); }
 
-void cal_drop_counter(uint32_t *counter) { munmap(counter, sizeof *counter); }
+void cal_drop_counters(uint32_t *counters) { munmap(counters, CAL_COUNTERS * sizeof(uint32_t)); }
 
 int cal_signal_child(int pid, int signal) {
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -307,10 +335,34 @@ int cal_can_filter_calls(void) {
 
 int cal_become_subreaper(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 ? 0 : errno; }
 
-int cal_limit_descriptors(uint64_t soft) {
+int cal_raise_descriptor_limit(uint64_t *former) {
     struct rlimit limit;
+    *former = 0;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno;
-    if (limit.rlim_cur <= soft) return 0;
-    limit.rlim_cur = soft;
+    *former = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
     return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? 0 : errno;
+}
+
+int cal_make_epoll(void) {
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    return epoll >= 0 ? epoll : -errno;
+}
+
+int cal_watch(int epoll, int fd, enum cal_readiness what, uint64_t key) {
+    static const uint32_t events[] = {
+        [CAL_READABLE] = EPOLLIN, [CAL_WRITABLE] = EPOLLOUT | EPOLLET, [CAL_RECEIVES] = EPOLLIN | EPOLLET,
+    };
+    struct epoll_event event = {.events = events[what], .data.u64 = key};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
+}
+
+int cal_await(int epoll, uint64_t *keys, int count, int64_t nanoseconds) {
+    struct epoll_event events[64];
+    // Rounded up, so that a deadline has passed afterwards; at most some days.
+    int64_t limit = nanoseconds < 0 ? -1 : (nanoseconds + 999999) / 1000000;
+    if (limit > INT32_MAX) limit = INT32_MAX;
+    int ready = epoll_wait(epoll, events, count < 64 ? count : 64, (int)limit);
+    for (int index = 0; index < ready; index++) keys[index] = events[index].data.u64;
+    return ready >= 0 ? ready : 0;
 }

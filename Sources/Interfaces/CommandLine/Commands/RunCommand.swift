@@ -102,7 +102,9 @@ struct RunCommand: ParsableCommand {
         let metrics = feed.map { _ in RunningMetrics() }
         let engine = Engine(
             ruleset: loaded.ruleset, options: options, store: retained.journal,
-            perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) }, log: reporter.logger,
+            perform: { [runner = program.runner] in
+                if let dry { dry.perform($0, $1) } else { await runner.run($0, $1) }
+            }, log: reporter.logger,
             metrics: metrics.map { EngineMetrics($0.registry) },
             report: { report in
                 feed?.take(report)

@@ -27,7 +27,7 @@ struct Applying {
         let progress = ApplyProgress(total: wanted.count, width: TerminalText.errorWidth)
         let reporter = Reporter(format: .text)
         let run = ApplyRun(
-            rule, limit: jobs, store: journal, perform: { [runner = program.runner] in runner.run($0, $1) },
+            rule, limit: jobs, store: journal, perform: { [runner = program.runner] in await runner.run($0, $1) },
             log: reporter.logger,
             report: { report in
                 let ended = report.attempts.filter { wanted.contains($0.path) && $0.state != .pending }

@@ -52,7 +52,8 @@ struct LeftoverTests {
     }
 
     @Test func `after a normal exit every descendant is dead`() {
-        let result = launcher.run(escape("leave", timeout: .seconds(60), linger: .milliseconds(100)), stop: stop)
+        let result = launcher.runBlocking(
+            escape("leave", timeout: .seconds(60), linger: .milliseconds(100)), stop: stop)
         #expect(result.termination == .exited(status: 0))
         #expect(result.text == "ready\n")
         let processes = directory.processes(in: "ids")
@@ -66,7 +67,8 @@ struct LeftoverTests {
         var processes: [pid_t] = []
         for timeout in [1, 10, 60] where processes.count < 5 {
             try? FileManager.default.removeItem(atPath: "\(directory.path)/ids")
-            let result = launcher.run(escape("stay", timeout: .seconds(timeout), linger: .seconds(2)), stop: stop)
+            let result = launcher.runBlocking(
+                escape("stay", timeout: .seconds(timeout), linger: .seconds(2)), stop: stop)
             #expect(result.termination == .timedOut)
             processes = directory.processes(in: "ids")
         }
@@ -76,7 +78,7 @@ struct LeftoverTests {
 
     @Test func `a background process with the output open is waited for as long as it may linger`() {
         let script = "sleep 600 & echo $! >'\(directory.path)/ids'; echo hi"
-        let result = launcher.run(shell(script, linger: .milliseconds(200)), stop: stop)
+        let result = launcher.runBlocking(shell(script, linger: .milliseconds(200)), stop: stop)
         #expect(result.termination == .exited(status: 0))
         #expect(result.text == "hi\n")
         #expect(result.duration >= .milliseconds(200))
@@ -85,7 +87,8 @@ struct LeftoverTests {
     }
 
     @Test func `a background process may finish, and its output counts`() {
-        let result = launcher.run(shell("(sleep 0.2; echo late) & echo early", linger: .seconds(100)), stop: stop)
+        let result = launcher.runBlocking(
+            shell("(sleep 0.2; echo late) & echo early", linger: .seconds(100)), stop: stop)
         #expect(result.text == "early\nlate\n")
         #expect(result.duration < .seconds(60))
     }
@@ -101,7 +104,7 @@ struct LeftoverTests {
         let command = Command(
             executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(chain.utf8)], timeout: .seconds(200),
             linger: .milliseconds(100))
-        let result = launcher.run(command, stop: stop)
+        let result = launcher.runBlocking(command, stop: stop)
         #expect(result.termination == .exited(status: 0))
         #expect(result.duration < .seconds(60))
     }
@@ -111,7 +114,7 @@ struct LeftoverTests {
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
             let launcher = try makeLauncher()
             let script = "cd '\(path)'; sleep 600 & echo $! >>a; setsid sleep 600 & echo $! >>a; echo $$ >>a; wait"
-            Thread.detachNewThread { _ = launcher.run(shell(script), stop: StopSignal()) }
+            Thread.detachNewThread { _ = launcher.runBlocking(shell(script), stop: StopSignal()) }
             let isUp = Deadline.wait {
                 (try? String(contentsOfFile: "\(path)/a", encoding: .utf8))?.split(separator: "\n").count == 3
             }
@@ -156,7 +159,7 @@ struct LeftoverTests {
             for process in directory.processes(in: "ids").suffix(1) { kill(process, SIGKILL) }
         }
         let script = "cd '\(directory.path)'; (echo $$; echo $PPID) >i; mv i ids; exec sleep 600"
-        let result = launcher.run(shell(script), stop: stop)
+        let result = launcher.runBlocking(shell(script), stop: stop)
         #expect(result.termination == .signalled(SIGKILL))
         let program = try #require(directory.processes(in: "ids").first)
         #expect(Deadline.wait { isGone(program) })

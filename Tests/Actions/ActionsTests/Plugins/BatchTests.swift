@@ -118,7 +118,7 @@ struct BatchTests {
         let runner = ActionRunner(registry: registry, host: stage.host)
         var given = invocations(["a", "b"])
         for index in given.indices { given[index].input = .request }
-        #expect(runner.run(action, given).map(\.result) == [.succeeded, .succeeded])
+        #expect(runner.runBlocking(action, given).map(\.result) == [.succeeded, .succeeded])
         #expect(stage.directory.text(of: "first") == "a\n")
         let text = try #require(stage.directory.text(of: "request"))
         let request = try #require(PluginRequest(record: text.utf8))
@@ -134,9 +134,11 @@ struct BatchTests {
             location: SourcePosition(file: "rules.yaml", line: 3, column: 1))
         let runner = ActionRunner(registry: registry, host: stage.host)
         #expect(
-            runner.run(action, invocations(["a", "b"])).map(\.message) == ["created /srv/in/a", "created /srv/in/b"])
+            runner.runBlocking(action, invocations(["a", "b"])).map(\.message) == [
+                "created /srv/in/a", "created /srv/in/b",
+            ])
         stage.stop.raise()
-        #expect(runner.run(action, invocations(["c", "d"])).map(\.isInterrupted) == [true, true])
+        #expect(runner.runBlocking(action, invocations(["c", "d"])).map(\.isInterrupted) == [true, true])
     }
 
     // MARK: Members of an event

@@ -286,7 +286,7 @@ struct PluginDiscoveryTests {
         )
     }
 
-    private struct StubHandler: Handler {
+    private struct StubHandler: BlockingHandler {
         let name: String
         var summary: HandlerDescription {
             HandlerDescription(reference: HandlerReference(name: name), parameters: nil)

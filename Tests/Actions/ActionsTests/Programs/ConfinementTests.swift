@@ -17,7 +17,7 @@ struct ConfinementTests {
     func run(_ script: String, _ change: (inout ProgramConfinement) -> Void) -> ProgramResult {
         var command = shell(script)
         change(&command.confinement)
-        return launcher.run(command, stop: stop)
+        return launcher.runBlocking(command, stop: stop)
     }
 
     func python(
@@ -27,7 +27,7 @@ struct ConfinementTests {
             executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: timeout,
             grace: .milliseconds(200))
         change(&command.confinement)
-        return launcher.run(command, stop: stop)
+        return launcher.runBlocking(command, stop: stop)
     }
 
     @Test func `a permission error counts as temporary only for an unconfined program`() {
@@ -159,7 +159,7 @@ struct ConfinementTests {
 
     /// Sends these bytes to a launcher as a plan and returns how it ended.
     private static func feed(_ bytes: [UInt8], to path: PathBytes) throws -> ProgramResult.Termination? {
-        let launcher = try LauncherProcess(path)
+        let launcher = try Spawner(path).makeLauncher()
         var pipe: [Int32] = [-1, -1]
         try #require(cal_pipe(&pipe) == 0)
         let top = OwnedDescriptor(open("/", O_RDONLY | O_CLOEXEC))

@@ -22,7 +22,7 @@ struct LauncherPoolTests {
     ) throws -> (output: String, launcher: pid_t, termination: ProgramResult.Termination) {
         var command = shell("echo $PPID; \(script)", timeout: timeout, grace: .milliseconds(100))
         change(&command.confinement)
-        let result = launcher.run(command, stop: stop)
+        let result = launcher.runBlocking(command, stop: stop)
         let lines = result.text.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
         return (lines.count > 1 ? String(lines[1]) : "", try #require(pid_t(lines[0])), result.termination)
     }
@@ -56,7 +56,7 @@ struct LauncherPoolTests {
 
     @Test func `a launcher runs the next program after a failed start and after a timeout`() throws {
         let first = try run("echo hi")
-        let missing = launcher.run(Command(executable: "/nowhere/x", timeout: .seconds(60)), stop: stop)
+        let missing = launcher.runBlocking(Command(executable: "/nowhere/x", timeout: .seconds(60)), stop: stop)
         #expect(missing.termination == .couldNotStart("cannot start '/nowhere/x': No such file or directory"))
         #expect(try run("trap '' TERM; sleep 600 & wait; wait", timeout: .milliseconds(200)).termination == .timedOut)
         let last = try run("echo hi")
@@ -65,7 +65,7 @@ struct LauncherPoolTests {
     }
 
     @Test func `an order that comes after the exit does not affect the next program`() throws {
-        let process = try LauncherProcess(try #require(ProcessLauncher.find()))
+        let process = try Spawner(try #require(ProcessLauncher.find())).makeLauncher()
         #expect(process.send(.terminate))
         #expect(process.send(.kill))
         let pool = LauncherPool()
@@ -153,7 +153,7 @@ struct LauncherPoolTests {
     }
 
     @Test func `a stopped child continues when the launcher resumes it`() throws {
-        let process = try LauncherProcess(try #require(ProcessLauncher.find()))
+        let process = try Spawner(try #require(ProcessLauncher.find())).makeLauncher()
         let child = try waitingChild(of: process.identifier)
         #expect(kill(child, SIGSTOP) == 0)
         let plan = try #require(LaunchPlan(shell("exit 3"), descriptorLimit: 0)).bytes
@@ -180,17 +180,23 @@ struct LauncherPoolTests {
         #expect(Set([first.launcher, second.launcher, third.launcher]).count == 1)
     }
 
-    @Test func `the shared memory of the program counter keeps its size`() throws {
-        var descriptor: Int32 = -1
-        let memory = cal_make_counter(&descriptor)
-        let counter = try #require(memory)
+    @Test func `the shared memory of the program counters keeps its size`() throws {
+        let (counters, file) = try StartCounters.make()
         for size in [0, 1 << 20] {
-            let result = ftruncate(descriptor, size)
+            let result = ftruncate(file.descriptor, size)
             #expect(result != 0)
         }
-        #expect(cal_read_counter(counter) == 0)
-        cal_drop_counter(counter)
-        close(descriptor)
+        #expect(try counters.take().value == 0)
+    }
+
+    @Test func `the number of a counter is used again when nothing refers to it any more`() throws {
+        let (counters, _) = try StartCounters.make()
+        do {
+            let three = try (0..<3).map { _ in try counters.take() }
+            #expect(three.map(\.number) == [0, 1, 2])
+        }
+        let four = try (0..<4).map { _ in try counters.take() }
+        #expect(Set(four.map(\.number)) == [0, 1, 2, 3])
     }
 
     @Test(arguments: [true, false]) func `Alight's ends of the pipes do not block`(converses: Bool) throws {
@@ -228,7 +234,7 @@ struct LauncherPoolTests {
             #expect(Deadline.wait { directory.text(of: "full") != nil })
             return [65]
         }
-        let result = launcher.run(command, stop: stop, report: { _ in }, lateInput: input)
+        let result = launcher.runBlocking(command, stop: stop, report: { _ in }, lateInput: input)
         #expect(result.termination == .timedOut)
     }
 
@@ -247,15 +253,35 @@ struct LauncherPoolTests {
             return bytes
         }
         // The report is handled after the first attempt to write.
-        func take(_ line: ArraySlice<UInt8>) {
+        @Sendable func take(_ line: ArraySlice<UInt8>) {
             if line.elementsEqual("full".utf8) { _ = try? directory.write("go", "") }
         }
-        let result = launcher.run(filling(directory, then: rest), stop: stop, report: take, lateInput: input)
+        let result = launcher.runBlocking(filling(directory, then: rest), stop: stop, report: take, lateInput: input)
         #expect(result.termination == .exited(status: 0))
         #expect(result.output == bytes)
     }
 
-    // MARK: - Launchers that fail
+    // MARK: - Spawners and launchers that fail
+
+    @Test func `a killed spawner is replaced, and its launchers continue`() throws {
+        let spawner = Spawner(try #require(ProcessLauncher.find()))
+        var launchers: [LauncherProcess] = []
+        for _ in 0..<4 {
+            launchers.append(try spawner.makeLauncher())
+            #expect(kill(spawner.processes[0], SIGKILL) == 0)
+        }
+        for process in spawner.processes { kill(process, SIGKILL) }
+        launchers.append(try spawner.makeLauncher())
+        #expect(launchers.allSatisfy { !isGone($0.identifier) && !$0.hasExited })
+        let children = Descendants.children(of: getpid())
+        #expect(launchers.allSatisfy { children.contains($0.identifier) })
+    }
+
+    @Test func `a launcher that was killed while it is idle is reaped`() throws {
+        let first = try run("echo hi")
+        #expect(kill(first.launcher, SIGKILL) == 0)
+        #expect(Deadline.wait { Descendants.state(of: first.launcher) == nil })
+    }
 
     @Test func `a program that its killed launcher had not started counts as not launched`() throws {
         let first = try run("echo hi")
@@ -308,7 +334,7 @@ struct LauncherPoolTests {
         let command = Command(
             executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: .seconds(2),
             grace: .milliseconds(100))
-        let result = launcher.run(command, stop: stop)
+        let result = launcher.runBlocking(command, stop: stop)
         #expect(result.termination == .timedOut, "\(result)")
         let processes = directory.processes(in: "ids")
         #expect(processes.count == 2)
@@ -321,7 +347,7 @@ struct LauncherPoolTests {
         var command = shell("echo hi")
         // More than the socket buffer can hold.
         for index in 0..<4 { command.environment.append(("LONG\(index)", [UInt8](repeating: 65, count: 120_000))) }
-        #expect(launcher.run(command, stop: stop).text == "hi\n")
+        #expect(launcher.runBlocking(command, stop: stop).text == "hi\n")
         #expect(Deadline.wait { isGone(first.launcher) })
     }
 
@@ -331,7 +357,7 @@ struct LauncherPoolTests {
             var (confined, placed) = (shell("true"), shell("true"))
             confined.confinement.grants = [ProgramConfinement.Grant("/nowhere", .read)]
             placed.directory = "/nowhere"
-            let terminations = [confined, placed].map { launcher.run($0, stop: stop).termination }
+            let terminations = [confined, placed].map { launcher.runBlocking($0, stop: stop).termination }
             #expect(
                 terminations == [
                     .couldNotStart("cannot add '/nowhere' to its sandbox: No such file or directory"),
@@ -344,7 +370,7 @@ struct LauncherPoolTests {
 
     @Test func `a plan that no launcher accepts fails permanently`() {
         let arguments = (0..<200).map { _ in [UInt8](repeating: 65, count: 100_000) }
-        let result = launcher.run(
+        let result = launcher.runBlocking(
             Command(executable: "/bin/true", arguments: arguments, timeout: .seconds(60)), stop: stop)
         #expect(result.termination == .couldNotStart("its arguments and its environment are too long"))
     }
@@ -353,23 +379,21 @@ struct LauncherPoolTests {
         let script = "import ctypes, os; ctypes.CDLL(None).ptrace(0, 0, 0, 0); os.execv('/bin/echo', ['echo', 'hi'])"
         let command = Command(
             executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: .seconds(60))
-        let result = launcher.run(command, stop: stop)
+        let result = launcher.runBlocking(command, stop: stop)
         #expect(result.termination == .exited(status: 0))
         #expect(result.text == "hi\n")
     }
 
     @Test func `one of several idle launchers remains`() throws {
         let pool = LauncherPool(idleTime: .milliseconds(20))
-        let path = try #require(ProcessLauncher.find())
-        let launchers = try (0..<3).map { _ in try LauncherProcess(path) }
-        let ends = launchers.map(\.end)
+        let spawner = Spawner(try #require(ProcessLauncher.find()))
+        let launchers = try (0..<3).map { _ in try spawner.makeLauncher() }
+        let processes = launchers.map(\.identifier)
         for launcher in launchers { pool.give(launcher) }
-        let last = ObjectIdentifier(launchers[2])
         _ = consume launchers
-        #expect(ends[0].wait(60) != nil)
-        #expect(ends[1].wait(60) != nil)
-        #expect(pool.take().map { ObjectIdentifier($0) } == last)
-        #expect(ends[2].wait(60) != nil)
+        #expect(Deadline.wait { isGone(processes[0]) && isGone(processes[1]) })
+        #expect(pool.take()?.identifier == processes[2])
+        #expect(Deadline.wait { isGone(processes[2]) })
     }
 
     @Test func `a program is killed when nothing refers to its run any more`() throws {

@@ -16,7 +16,7 @@ struct ProcessLauncherTests {
 
     init() throws { launcher = try makeLauncher() }
 
-    func run(_ command: Command) -> ProgramResult { launcher.run(command, stop: stop) }
+    func run(_ command: Command) -> ProgramResult { launcher.runBlocking(command, stop: stop) }
 
     // MARK: - Setup of a program
 
@@ -71,7 +71,7 @@ struct ProcessLauncherTests {
             sigaddset(&set, SIGUSR2)
             pthread_sigmask(SIG_BLOCK, &set, nil)
             pthread_kill(pthread_self(), SIGUSR2)
-            #expect(launcher.run(shell("exit 0"), stop: stop).termination == .exited(status: 0))
+            #expect(launcher.runBlocking(shell("exit 0"), stop: stop).termination == .exited(status: 0))
             let isCaught = hasCaught.load(ordering: .relaxed)
             #expect(!isCaught)
             var number: Int32 = 0
@@ -131,15 +131,17 @@ struct ProcessLauncherTests {
     }
 
     @Test func `lines have levels, progress and replaced bytes, in order`() {
-        var reports: [ProgramReport] = []
+        let reports = Locked<[ProgramReport]>([])
         let script = #"""
             printf 'plain\n<3>bad\n<7>fine\r\n<9>odd\n\n' >&2
             printf 'caf\351 \033[31mred\n' >&2
             printf '{"progress":0.4,"message":"page 5 of 12"}\n{"progress":7}\n{"other":1}\nno newline' >&2
             """#
-        let result = launcher.run(shell(script), stop: stop) { reports.append(ProgramReport(line: $0)) }
+        let result = launcher.runBlocking(shell(script), stop: stop) { line in
+            reports.change { $0.append(ProgramReport(line: line)) }
+        }
         #expect(
-            reports == [
+            reports.value == [
                 .line(.info, "plain"), .line(.error, "bad"), .line(.debug, "fine"), .line(.info, "<9>odd"),
                 .line(.info, "caf\u{FFFD} \u{FFFD}[31mred"), .progress(0.4, "page 5 of 12"), .progress(1, nil),
                 .line(.info, "{\"other\":1}"), .line(.info, "no newline"),
@@ -150,18 +152,18 @@ struct ProcessLauncherTests {
     @Test func `lines arrive while the program runs`() throws {
         let directory = TemporaryDirectory()
         let script = "echo waiting >&2; while ! [ -e '\(directory.path)/go' ]; do sleep 0.01; done"
-        let result = launcher.run(shell(script), stop: stop) { line in
+        let result = launcher.runBlocking(shell(script), stop: stop) { line in
             if line.elementsEqual("waiting".utf8) { _ = try? directory.write("go", "") }
         }
         #expect(result.termination == .exited(status: 0))
     }
 
     @Test func `output can be logged, and is not split into lines without limit`() {
-        var size = 0
+        let size = Locked(0)
         let command = shell("head -c 3M /dev/zero | tr '\\0' x; echo end", output: .reported)
-        let result = launcher.run(command, stop: stop) { size += $0.count }
+        let result = launcher.runBlocking(command, stop: stop) { line in size.change { $0 += line.count } }
         #expect(result.termination == .exited(status: 0))
-        #expect(size == OutputLines.limit)
+        #expect(size.value == OutputLines.limit)
         #expect(result.unread == 3 << 20 + 4 - OutputLines.limit)
         #expect(result.log.text.hasSuffix("xend\n"))
         #expect(result.output.isEmpty)
@@ -237,7 +239,7 @@ struct ProcessLauncherTests {
                 == .couldNotStart("cannot enter the directory '/nowhere': No such file or directory"))
         let nul = run(Command(executable: "/bin/echo", arguments: [[65, 0, 66]], timeout: .seconds(60)))
         #expect(nul.termination == .couldNotStart("an argument or an environment variable contains a NUL byte"))
-        let lost = ProcessLauncher(launcher: "/nowhere/alight-launch").run(shell("true"), stop: stop)
+        let lost = ProcessLauncher(launcher: "/nowhere/alight-launch").runBlocking(shell("true"), stop: stop)
         #expect(lost.termination == .notLaunched("'/nowhere/alight-launch' can't be run: No such file or directory"))
     }
 

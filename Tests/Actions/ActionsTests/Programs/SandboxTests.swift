@@ -149,7 +149,7 @@ struct SandboxTests {
             """
         let registry = HandlerRegistry(builtIn: [], discovery: stage.discovery(), host: stage.host)
         let action = Action(.shell(script), location: SourcePosition(file: "rules.yaml", line: 3, column: 1))
-        let outcomes = ActionRunner(registry: registry, host: stage.host).run(action, invocations)
+        let outcomes = ActionRunner(registry: registry, host: stage.host).runBlocking(action, invocations)
         #expect(outcomes.count == 2)
         #expect(outcomes.first?.log.hasPrefix("textmore") == true)
         #expect(outcomes.first?.log.hasSuffix("closed\n") == true)

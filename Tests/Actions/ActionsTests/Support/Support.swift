@@ -213,9 +213,30 @@ struct Stage {
     }
 }
 
+/// Threads for handlers, which must not block those of Swift's own pool.
+private let pool = WorkerPool(limit: 300)
+
+/// Blocks until the closure has returned; it runs on other threads.
+func waiting<Value: Sendable>(for body: @escaping @Sendable () async -> Value) -> Value {
+    let value = PendingValue<Value>()
+    pool.submit([{ value.set(await body()) }])
+    guard let result = value.wait() else { preconditionFailure("a wait without a limit has an end") }
+    return result
+}
+
 extension ActionRunner {
     /// Runs the action for one event.
     func run(_ action: Action, _ invocation: Invocation) -> Outcome {
-        run(action, [invocation]).first ?? Outcome(.failed, "no outcome")
+        waiting { await run(action, [invocation]) }.first ?? Outcome(.failed, "no outcome")
     }
+
+    func runBlocking(_ action: Action, _ invocations: [Invocation]) -> [Outcome] {
+        waiting { await run(action, invocations) }
+    }
+}
+
+extension Handler {
+    func run(_ invocation: Invocation) -> Outcome { run([invocation]).first ?? Outcome(.failed, "no outcome") }
+
+    func run(_ invocations: [Invocation]) -> [Outcome] { waiting { await perform(invocations) } }
 }

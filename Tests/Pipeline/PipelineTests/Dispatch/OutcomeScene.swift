@@ -42,11 +42,19 @@ final class OutcomeScene {
     }
 
     /// Runs attempts in steps, between two turns.
-    private struct Executor: AttemptExecutor {
+    private final class Executor: AttemptExecutor {
         let state: State
 
-        func submit(_ work: [@Sendable () -> Void], isQuick: Bool) {
-            state.values.withLock { $0.running += work.map { attempt in Coroutine { _ in attempt() } } }
+        init(state: State) { self.state = state }
+
+        func submit(_ work: [@Sendable () async -> Void], isQuick: Bool) {
+            for attempt in work { Task(executorPreference: self) { await attempt() } }
+        }
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            let coroutine = Coroutine { [self] _ in job.runSynchronously(on: asUnownedTaskExecutor()) }
+            state.values.withLock { $0.running.append(coroutine) }
         }
 
         func wakeRest() {}

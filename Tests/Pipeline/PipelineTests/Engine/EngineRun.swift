@@ -85,7 +85,7 @@ final class EngineRun: Sendable {
         let engine = Engine(
             ruleset: Ruleset(rules), options: options, store: store,
             perform: { [self] action, invocations in
-                guard invocations.allSatisfy({ $0.mayStart() }) else {
+                for invocation in invocations where await !invocation.mayStart() {
                     return invocations.map { _ in .interrupted("it may not start") }
                 }
                 for invocation in invocations { recordStart(action, invocation) }

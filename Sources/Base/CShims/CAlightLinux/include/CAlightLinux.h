@@ -70,8 +70,7 @@ int cal_open_directory(int directory, const char *path);
 /// Calls pipe2(2) with O_CLOEXEC. Returns 0 or the errno.
 int cal_pipe(int fds[2]);
 
-/// Creates two connected stream sockets (CLOEXEC). Returns 0 or the errno. A send to the first one blocks for at most
-/// `seconds`.
+/// Creates two connected stream sockets (CLOEXEC). Returns 0 or the errno. The first one blocks for at most `seconds`.
 int cal_socket_pair(int fds[2], int seconds);
 
 /// Sends all bytes, at least one, and at most 8 descriptors with the first byte (SCM_RIGHTS). Blocks.
@@ -79,6 +78,11 @@ int cal_socket_pair(int fds[2], int seconds);
 /// Returns 0 or the errno: EPIPE if no receiver is left (without SIGPIPE), EAGAIN if the receiver does not read in
 /// time.
 int cal_send_with_descriptors(int socket, const void *bytes, size_t size, const int *descriptors, size_t count);
+
+/// Receives exactly `size` bytes, and a descriptor (CLOEXEC) if one comes with them, otherwise -1. Blocks.
+///
+/// Returns 0 or the errno: EPIPE at the end, EAGAIN if not all bytes arrive in time.
+int cal_receive_with_descriptor(int socket, void *bytes, size_t size, int *descriptor);
 
 /// Stores the user of the process at the other end of a connected Unix socket, as of the connect. Returns 0 or the
 /// errno.
@@ -94,11 +98,16 @@ int cal_send_byte(int socket, uint8_t byte);
 /// no data.
 int64_t cal_receive(int socket, void *buffer, size_t size);
 
-/// Creates a counter that another process increments, in shared memory that cannot be truncated. Returns NULL and sets
-/// errno if there is no memory. `fd` (CLOEXEC) is for the other process; the caller closes it.
-uint32_t *cal_make_counter(int *fd);
+/// Returns whether nothing more can be received, since the other end is closed.
+int cal_has_ended(int socket);
+
+enum { CAL_COUNTERS = 1 << 16 };
+
+/// Creates `CAL_COUNTERS` counters that other processes increment, in shared memory that cannot be truncated. Returns
+/// NULL and sets errno if there is no memory. `fd` (CLOEXEC) is for the other processes; the caller closes it.
+uint32_t *cal_make_counters(int *fd);
 uint32_t cal_read_counter(const uint32_t *counter);
-void cal_drop_counter(uint32_t *counter);
+void cal_drop_counters(uint32_t *counters);
 
 /// Sends a signal to the process with that id if it is a child of this one. Returns 0 or the errno.
 int cal_signal_child(int pid, int signal);
@@ -148,8 +157,21 @@ int cal_allow_access(int ruleset, int file, unsigned int access);
 /// processor.
 int cal_can_filter_calls(void);
 
-/// Lowers the soft limit of open descriptors to `soft` if it is higher. Returns 0 or the errno.
-int cal_limit_descriptors(uint64_t soft);
+/// Raises the soft limit of open descriptors to the hard one, and stores the former soft limit. Returns 0 or the errno.
+int cal_raise_descriptor_limit(uint64_t *former);
+
+/// Creates an epoll instance (CLOEXEC). Returns a descriptor or a negative errno.
+int cal_make_epoll(void);
+
+/// How a descriptor is watched: as long as it is readable; whenever it becomes writable; whenever something arrives.
+enum cal_readiness { CAL_READABLE, CAL_WRITABLE, CAL_RECEIVES };
+
+/// Watches a descriptor until it is closed. Returns 0 or the errno.
+int cal_watch(int epoll, int fd, enum cal_readiness what, uint64_t key);
+
+/// Waits for descriptors or until the time is over; a negative time means no limit. Stores the keys of at most `count`
+/// of those that are ready, and returns their number.
+int cal_await(int epoll, uint64_t *keys, int count, int64_t nanoseconds);
 
 // Operations in open directories, by descriptors and single names, so that no other process can substitute a directory.
 

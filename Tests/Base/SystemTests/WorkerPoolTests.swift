@@ -1,4 +1,4 @@
-import Pipeline
+import System
 import TestKit
 import Testing
 
@@ -31,5 +31,39 @@ struct WorkerPoolTests {
             pool.submit([{ done.change { $0 += 1 } }, { done.change { $0 += 1 } }], isQuick: true)
             #expect(Deadline.wait { done.value == 2 * round })
         }
+    }
+
+    @Test func `threads that are blocked are replaced by others, up to the limit`() {
+        let pool = WorkerPool(limit: 20)
+        let waiting = Locked(0)
+        let mayEnd = Locked(false)
+        for _ in 0..<25 {
+            pool.submit([
+                {
+                    waiting.change { $0 += 1 }
+                    _ = Deadline.wait { mayEnd.value }
+                }
+            ])
+        }
+        #expect(Deadline.wait { waiting.value == 20 })
+        mayEnd.change { $0 = true }
+        #expect(Deadline.wait { waiting.value == 25 && pool.isAtRest })
+    }
+
+    @Test func `a task that is suspended holds no thread`() {
+        let pool = WorkerPool(limit: 1)
+        let suspended = Locked<[CheckedContinuation<Void, Never>]>([])
+        let ended = Locked(0)
+        for _ in 0..<100 {
+            pool.submit([
+                {
+                    await withCheckedContinuation { task in suspended.change { $0.append(task) } }
+                    ended.change { $0 += 1 }
+                }
+            ])
+        }
+        #expect(Deadline.wait { suspended.value.count == 100 })
+        for task in suspended.value { task.resume() }
+        #expect(Deadline.wait { ended.value == 100 })
     }
 }
