@@ -1,4 +1,5 @@
 import CAlightLinux
+import Glibc
 import Synchronization
 
 /// A primitive that lets one thread sleep until another wakes it, or until a deadline.
