@@ -131,13 +131,24 @@ let package = Package(
                 "FileEvents", "Gates", "PluginProtocol", "Reconciling", "Records", "Rules", "Settling", "System",
                 "Watching", metrics,
             ]),
-        .target(
-            name: "Pipeline",
-            dependencies: [
-                "ActionAPI", "FileEvents", "Gates", "Globbing", "Monitoring", "PluginProtocol", "Reconciling",
-                "Records", "Rules", "Settling", "System", "Watching", heap, logging,
-            ], path: "Sources/Pipeline", exclude: ["Gates", "Monitoring", "Reconciling", "Settling", "Watching"],
-            swiftSettings: strict),
+        layer(
+            "Jobs", in: "Pipeline/Jobs",
+            [
+                "ActionAPI", "FileEvents", "Gates", "Monitoring", "PluginProtocol", "Reconciling", "Records", "Rules",
+                "Settling", "System", heap, logging,
+            ]),
+        layer(
+            "Running", in: "Pipeline/Running",
+            [
+                "ActionAPI", "FileEvents", "Gates", "Globbing", "Jobs", "Monitoring", "PluginProtocol", "Reconciling",
+                "Records", "Rules", "Settling", "System", "Watching", logging,
+            ]),
+        layer(
+            "Engine", in: "Pipeline/Engine",
+            [
+                "ActionAPI", "FileEvents", "Gates", "Globbing", "Jobs", "Monitoring", "PluginProtocol", "Reconciling",
+                "Records", "Rules", "Running", "Settling", "System", "Watching", logging,
+            ]),
 
         // The actions.
         layer(
@@ -185,7 +196,7 @@ let package = Package(
             dependencies: [
                 "ActionAPI", "CAlightLinux", "CBuildCommit", "Configuration", "ContentTypes", "ControlAPI", "Dashboard",
                 "FileActions", "FileEvents", "FileObserving", "Gates", "Globbing", "JSON", "Monitoring", "OtherActions",
-                "Pipeline",
+                "Engine", "Jobs", "Running",
                 "PluginConformance", "PluginProtocol", "Plugins", "Programs", "Reconciling", "Records",
                 "Rules", "Settling", "Storage", "System", "Watching", argumentParser, logging, metrics,
             ],
@@ -227,7 +238,8 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "ActionAPI", "FileEvents", "Gates", "Globbing", "Monitoring", "Pipeline", "PluginProtocol",
+                "ActionAPI", "FileEvents", "Gates", "Globbing", "Engine", "Jobs", "Monitoring", "PluginProtocol",
+                "Running",
                 "Reconciling",
                 "Records", "Rules", "Storage", "System", "TestKit", "Watching", logging,
             ], path: "Tests/Simulator/Simulation",
@@ -289,7 +301,8 @@ let package = Package(
         tests(
             "Pipeline", in: "Pipeline",
             [
-                "ActionAPI", "ControlAPI", "FileEvents", "Gates", "Globbing", "JSON", "Monitoring", "Pipeline",
+                "ActionAPI", "ControlAPI", "FileEvents", "Gates", "Globbing", "JSON", "Engine", "Jobs", "Monitoring",
+                "Running",
                 "PluginProtocol",
                 "Reconciling", "Records",
                 "RegularExpressions", "Rules", "Settling", "Simulation", "Storage", "System", "TestKit", "Watching",

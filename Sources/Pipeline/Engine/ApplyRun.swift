@@ -1,10 +1,11 @@
-package import Monitoring
 package import ActionAPI
 package import FileEvents
 package import Logging
+package import Monitoring
 import PluginProtocol
-package import Rules
 package import Records
+package import Rules
+package import Running
 import Synchronization
 package import System
 import Watching
@@ -39,7 +40,7 @@ package final class ApplyRun: Sendable {
         perform: @escaping @Sendable (Action, [Invocation]) async -> [Outcome], log: Logger,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {
-        var options = Engine.Options(jobs: limit, isOnce: true)
+        var options = EngineOptions(jobs: limit, isOnce: true)
         options.isWatching = false
         engine = Engine(
             ruleset: Ruleset([rule]), options: options, store: store, perform: perform, log: log, report: report)
@@ -68,7 +69,7 @@ package final class ApplyRun: Sendable {
             isOver =
                 loop.next(isLeasing: !isStopped.load(ordering: .acquiring))
                 || loop.isIdle && loop.open(requests).isEmpty
-            if !isOver { engine.mailbox.wait(until: loop.nextWake) }
+            if !isOver { engine.context.mailbox.wait(until: loop.nextWake) }
         }
         let summary = Summary(open: loop.open(requests), error: loop.run.storeError)
         _ = loop.end()
@@ -89,7 +90,7 @@ extension Engine {
         _ command: JobCommand, _ ruleset: Ruleset, in store: any Journal,
         undo: @escaping @Sendable (FileChange, FileEvent) -> String?
     ) -> StorageError? {
-        var options = Options(jobs: 1, isOnce: true)
+        var options = EngineOptions(jobs: 1, isOnce: true)
         options.isWatching = false
         options.undo = undo
         let log = Logger(label: "alight") { _ in SwiftLogNoOpLogHandler() }

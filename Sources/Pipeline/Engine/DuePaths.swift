@@ -1,9 +1,11 @@
-package import Gates
 package import FileEvents
+package import Gates
+import Jobs
 import Reconciling
-import Rules
-import Settling
 import Records
+import Rules
+import Running
+import Settling
 import Synchronization
 package import System
 
@@ -36,6 +38,20 @@ struct DuePathRequest: Sendable {
     var isWanted: @Sendable (PathBytes) -> Bool
 }
 
+/// The requests for due paths that have no answer yet.
+final class DuePathRequests: Sendable {
+    private let open = Mutex<[(DuePathRequest, Request<DuePaths>)]>([])
+
+    func add(_ wanted: DuePathRequest, _ request: Request<DuePaths>) { open.withLock { $0.append((wanted, request)) } }
+
+    func take() -> [(DuePathRequest, Request<DuePaths>)] {
+        open.withLock { open in
+            defer { open = [] }
+            return open
+        }
+    }
+}
+
 extension Engine {
     /// Returns due paths, and what holds rules; nil if the engine's thread does not answer in time.
     ///
@@ -50,8 +66,8 @@ extension Engine {
         where isWanted: @escaping @Sendable (PathBytes) -> Bool = { _ in true }
     ) -> DuePaths? {
         let request = Request<DuePaths>()
-        dueRequests.withLock { $0.append((DuePathRequest(rule: rule, limit: limit, isWanted: isWanted), request)) }
-        mailbox.wake()
+        dueRequests.add(DuePathRequest(rule: rule, limit: limit, isWanted: isWanted), request)
+        context.mailbox.wake()
         return request.wait(until: .now + timeout)
     }
 }

@@ -1,11 +1,12 @@
-package import Monitoring
-import Gates
 package import ActionAPI
-package import FileEvents
+import FileEvents
+import Gates
 package import Logging
-package import Rules
-import Settling
+package import Monitoring
 package import Records
+package import Rules
+package import Running
+import Settling
 import Synchronization
 package import System
 package import Watching
@@ -14,57 +15,8 @@ package import Watching
 ///
 /// Everything happens on the thread that calls ``run()``, except watching and actions, which have their own threads.
 package final class Engine: Sendable {
-    package struct Options: Sendable {
-        /// The number of slots: actions that may run programs at the same time, over all rules.
-        package var jobs: Int
-        /// The number of additional slots for rules that have waited for one.
-        package var extraJobs = 0
-        /// Whether the run ends once existing files are handled.
-        package var isOnce: Bool
-        /// The journal's own files: no hints are received for these paths, or for those with a suffix that starts
-        /// with a hyphen.
-        package var ignored: [PathBytes]
-        /// The number of watches that the program uses elsewhere, for messages about the limit.
-        package var watchesBeside = 0
-        /// The maximum time between two reports ``EngineReport/alive``, once everything is watched; nil for none.
-        package var signOfLife: Duration?
-        /// Whether files are watched; otherwise only jobs run, and roots are not created.
-        package var isWatching = true
-        /// Whether nothing is changed: roots are not created, and rules do not pause.
-        package var isDry = false
-        /// The files and the clocks.
-        package var host = Host.machine
-        /// The executor of actions; nil for the engine's own threads.
-        package var executor: (any AttemptExecutor)?
-        package var clock = LocalClock.system
-        /// The time for which a set of files may be incomplete before a warning is reported.
-        package var timeout = Duration.seconds(600)
-        /// Whether an interrupted action finds its own output, whatever is at the path by now; nil if none can.
-        package var hasWork: (@Sendable (Rule, Action, Job) -> Bool)?
-        /// Undoes a change that a handler made for an event; returns why it could not, or nil.
-        package var undo: @Sendable (FileChange, FileEvent) -> String? = { _, _ in "no handler can undo it" }
-
-        package init(jobs: Int, isOnce: Bool = false, ignored: [PathBytes] = []) {
-            self.jobs = jobs
-            self.isOnce = isOnce
-            self.ignored = ignored
-        }
-    }
-
-    let ruleset: Ruleset
-    let options: Options
-    let store: any Journal
-    /// The outputs of the latest actions.
-    let chains = OutputChains()
-    let perform: @Sendable (Action, [Invocation]) async -> [Outcome]
-    let log: Logger
-    let report: @Sendable (EngineReport) -> Void
-    let mailbox = Mailbox()
-    let monitor: Monitor
-    let stopSignal = StopSignal()
-    /// The requests for due paths that have no answer yet.
-    let dueRequests = Mutex<[(DuePathRequest, Request<DuePaths>)]>([])
-    var host: Host { options.host }
+    let context: EngineContext
+    let dueRequests = DuePathRequests()
 
     /// Creates an engine that is not running.
     ///
@@ -78,19 +30,14 @@ package final class Engine: Sendable {
     ///   - metrics: The metrics to update; nil for none.
     ///   - report: Called on the engine's thread, in order; it must not block for long.
     package init(
-        ruleset: Ruleset, options: Options, store: any Journal,
+        ruleset: Ruleset, options: EngineOptions, store: any Journal,
         perform: @escaping @Sendable (Action, [Invocation]) async -> [Outcome], log: Logger,
         metrics: EngineMetrics? = nil,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {
-        let monitor = Monitor(metrics, on: options.host)
-        (self.monitor, self.ruleset, self.options) = (monitor, ruleset, options)
-        (self.perform, self.log) = (perform, log)
-        self.store = store
-        self.report = {
-            monitor.record($0)
-            report($0)
-        }
+        context = EngineContext(
+            ruleset: ruleset, options: options, store: store, perform: perform, log: log,
+            monitor: Monitor(metrics, on: options.host), report: report)
     }
 
     /// Runs until stopped, or with `isOnce` until everything is handled.
@@ -101,11 +48,11 @@ package final class Engine: Sendable {
     package func run() throws(StartError) -> EngineSummary {
         var loop = try EngineLoop(self) { (scope, queue) throws(WatchError) in
             let watcher = try Watcher(scope: scope, queue: queue)
-            monitor.attach(watcher)
+            context.monitor.attach(watcher)
             return watcher
         }
-        defer { monitor.end() }
-        repeat { mailbox.wait(until: loop.nextWake) } while !loop.next()
+        defer { context.monitor.end() }
+        repeat { context.mailbox.wait(until: loop.nextWake) } while !loop.next()
         return loop.end()
     }
 }
@@ -113,22 +60,22 @@ package final class Engine: Sendable {
 // Requests from any thread; each takes effect in the next turn.
 extension Engine {
     /// Finishes the jobs that run or could run, then ends ``run()``.
-    package func stop() { mailbox.post(.stop) }
+    package func stop() { context.mailbox.post(.stop) }
 
     /// Ends ``run()`` and all actions immediately.
-    package func stopAtOnce() { mailbox.post(.stopAtOnce) }
+    package func stopAtOnce() { context.mailbox.post(.stopAtOnce) }
 
     /// Lists all roots again and compares them with the ledger.
-    package func rescan() { mailbox.post(.rescan) }
+    package func rescan() { context.mailbox.post(.rescan) }
 
     /// Starts no more jobs of a rule, or of all with nil, until ``resume(_:)``, also in later runs.
     ///
     /// Paths continue to settle and to become due, and running actions finish. A pause of all rules and one by name
     /// are independent.
-    package func pause(_ rule: String?) { mailbox.post(.pause(rule)) }
+    package func pause(_ rule: String?) { context.mailbox.post(.pause(rule)) }
 
     /// Ends the pause of a rule; with nil all pauses.
-    package func resume(_ rule: String?) { mailbox.post(.resume(rule)) }
+    package func resume(_ rule: String?) { context.mailbox.post(.resume(rule)) }
 
     /// Carries out a request for jobs.
     ///
@@ -136,7 +83,7 @@ extension Engine {
     ///   - command: The request.
     ///   - whenStored: Called on the engine's thread once it is committed, or if the store cannot be written.
     package func carryOut(_ command: JobCommand, whenStored: @escaping @Sendable () -> Void) {
-        mailbox.post(.command(command, whenStored))
+        context.mailbox.post(.command(command, whenStored))
     }
 
     /// Runs other rules from now on, without an interruption of watching.
@@ -145,18 +92,18 @@ extension Engine {
     /// ran before compares its files with the ledger. A new rule starts as at the start of the program. If called
     /// several times in quick succession, the last call takes effect.
     package func reload(_ ruleset: Ruleset, ignored: [PathBytes] = []) {
-        mailbox.post(.reload(ruleset, ignored: ignored))
+        context.mailbox.post(.reload(ruleset, ignored: ignored))
     }
 
-    package func status(at now: ContinuousClock.Instant) -> EngineStatus { monitor.status(at: now) }
+    package func status(at now: ContinuousClock.Instant) -> EngineStatus { context.monitor.status(at: now) }
 
     /// The activity of the last half hour, in intervals of five seconds.
     package func history(at now: ContinuousClock.Instant, wall: Timestamp) -> [ActivityHistory.Point] {
-        monitor.history(at: now, wall: wall)
+        context.monitor.history(at: now, wall: wall)
     }
 
     /// Returns the status of the watcher; nil if its thread does not answer in time.
-    package func survey(within limit: Duration) -> WatchStatus? { monitor.survey(within: limit) }
+    package func survey(within limit: Duration) -> WatchStatus? { context.monitor.survey(within: limit) }
 }
 
 /// The result of a run of the engine.

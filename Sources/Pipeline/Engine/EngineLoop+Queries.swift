@@ -1,7 +1,9 @@
-package import Monitoring
 package import FileEvents
+import Jobs
+package import Monitoring
 import Reconciling
 import Rules
+import Running
 import Synchronization
 package import System
 import Watching
@@ -9,11 +11,7 @@ import Watching
 // Runs that watch nothing.
 extension EngineLoop {
     mutating func answerDueRequests() {
-        let requests = engine.dueRequests.withLock { requests in
-            defer { requests = [] }
-            return requests
-        }
-        for (wanted, request) in requests { request.end(wanted.answer(dispatcher, &reconciler, at: now)) }
+        for (wanted, request) in dueRequests.take() { request.end(wanted.answer(dispatcher, &reconciler, at: now)) }
     }
 
     /// Returns all due paths.

@@ -1,9 +1,11 @@
-import Monitoring
 import FileEvents
+import Jobs
+import Monitoring
 import PluginProtocol
 import Reconciling
-import Rules
 import Records
+import Rules
+import Running
 import System
 import Watching
 

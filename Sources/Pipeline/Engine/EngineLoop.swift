@@ -1,11 +1,13 @@
-package import Monitoring
-import Gates
 import ActionAPI
 import FileEvents
+import Gates
+import Jobs
+package import Monitoring
 import Reconciling
-import Rules
-import Settling
 import Records
+import Rules
+import Running
+import Settling
 package import System
 package import Watching
 
@@ -15,7 +17,8 @@ package import Watching
 /// commit. It waits for nothing but disks: between two turns the owner sleeps until ``nextWake``. It belongs to one
 /// thread.
 package struct EngineLoop: ~Copyable {
-    let engine: Engine
+    let engine: EngineContext
+    let dueRequests: DuePathRequests
     let watcher: any HintProducer
     private let hints: HintQueue
     let conditions: Conditions
@@ -29,12 +32,13 @@ package struct EngineLoop: ~Copyable {
     /// Starts a run: starts to watch the roots, and restores the state that an earlier run has left.
     ///
     /// - Parameters:
-    ///   - engine: The engine, which runs once.
+    ///   - owner: The engine, which runs once.
     ///   - watch: Creates the producer of hints for a scope.
     /// - Throws: An error if a required root is missing, or if watching cannot start.
     package init(
-        _ engine: Engine, watching watch: (WatchScope, HintQueue) throws(WatchError) -> any HintProducer
+        _ owner: Engine, watching watch: (WatchScope, HintQueue) throws(WatchError) -> any HintProducer
     ) throws(StartError) {
+        let engine = owner.context
         let (ruleset, options, host) = (engine.ruleset, engine.options, engine.host)
         if options.isWatching { try ruleset.prepareRoots(options, in: host.fileSystem, report: engine.report) }
         let queue = HintQueue { [mailbox = engine.mailbox] in mailbox.wake() }
@@ -55,6 +59,7 @@ package struct EngineLoop: ~Copyable {
             warn: { [report = engine.report] in report(.notice($0)) })
         let stored = engine.store.stored
         self.engine = engine
+        dueRequests = owner.dueRequests
         self.watcher = watcher
         hints = queue
         self.conditions = conditions

@@ -1,7 +1,9 @@
 import FileEvents
+import Jobs
 import Reconciling
-import Rules
 import Records
+import Rules
+import Running
 import System
 
 /// The rules and their views at the start of a run, or after a reload.
@@ -22,7 +24,7 @@ struct RuleStarts {
     ///   - running: The ids of the rules that ran until now, and miss nothing.
     ///   - host: The clocks.
     init(
-        _ ruleset: Ruleset, _ store: any Journal, _ options: Engine.Options, running: Set<RuleID> = [],
+        _ ruleset: Ruleset, _ store: any Journal, _ options: EngineOptions, running: Set<RuleID> = [],
         on host: Host
     ) {
         // If this run is killed before everything has been compared, the times of files show what has changed since.

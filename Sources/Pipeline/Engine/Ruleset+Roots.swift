@@ -1,26 +1,14 @@
-import Monitoring
 import FileEvents
 import Glibc
-package import Rules
+import Monitoring
 import Records
+package import Rules
+import Running
 package import System
-package import Watching
+import Watching
 
 // The roots of rules, and the names under which an earlier run has stored them.
 extension Ruleset {
-    /// The scope to watch for all rules together.
-    package var scope: WatchScope {
-        let roots = rules.flatMap { rule in
-            rule.roots.map { WatchRoot(path: $0, backend: rule.backend, interval: rule.pollInterval) }
-        }
-        let markers = MarkerIndex(rules)
-        return WatchScope(
-            roots: roots, isRaw: rules.contains { !$0.events.isDisjoint(with: .raw) },
-            hintsFoundDirectories: rules.contains { $0.types.contains(.directory) },
-            reaches: { reaches(below: $0) }, takes: { takes($0) || markers.mayHold($0) },
-            canMatch: { canMatch(in: $0) || !markers.isEmpty })
-    }
-
     /// Returns the roots that a run would create, with the rules that require them.
     package func rootsToMake(in fileSystem: any FileSystem) -> [(root: PathBytes, rule: String)] {
         rules.filter { $0.missing == .create }.flatMap { rule in
@@ -34,7 +22,7 @@ extension Ruleset {
     /// dry run, the roots that would be created are waited for; so are those that cannot be created, unless the run is
     /// not going to wait.
     func prepareRoots(
-        _ options: Engine.Options, in fileSystem: any FileSystem, report: (EngineReport) -> Void
+        _ options: EngineOptions, in fileSystem: any FileSystem, report: (EngineReport) -> Void
     ) throws(StartError) {
         let isDry = options.isDry
         for rule in rules where rule.missing == .fail || rule.missing == .create && !isDry {

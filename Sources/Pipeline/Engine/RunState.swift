@@ -1,10 +1,10 @@
-import Monitoring
 import ActionAPI
 import FileEvents
+import Monitoring
 import Reconciling
+import Records
 import Rules
 import Settling
-import Records
 import System
 import Watching
 
@@ -18,7 +18,7 @@ struct RunState {
         var number: Int
     }
 
-    /// The ignored files of the running rules, as in ``Engine/Options/ignored``.
+    /// The ignored files of the running rules, as in ``EngineOptions/ignored``.
     var ignored: [PathBytes]
     /// The indexes of the rules that match other paths than in their last run.
     var reselected: [Int] = []

@@ -1,18 +1,18 @@
-import Gates
 import ActionAPI
 import FileEvents
-import PluginProtocol
-import Reconciling
-import Rules
-import System
+import Gates
+package import PluginProtocol
+package import Reconciling
+package import Rules
+package import System
 
 /// The consequence of an outcome for its job.
-enum Fate {
+package enum Fate {
     case ended(JobState)
     case again(Duration, counts: Bool)
 
-    var state: JobState { if case .ended(let state) = self { state } else { .pending } }
-    var pause: Duration? { if case .again(let pause, _) = self { pause } else { nil } }
+    package var state: JobState { if case .ended(let state) = self { state } else { .pending } }
+    package var pause: Duration? { if case .again(let pause, _) = self { pause } else { nil } }
 
     /// - Parameters:
     ///   - outcome: The outcome of the attempt.
@@ -20,7 +20,7 @@ enum Fate {
     ///   - rule: Its rule.
     ///   - random: A number from 0 to 1, for the pause before the next attempt.
     ///   - now: The current time.
-    init(of outcome: Outcome, _ job: Job, _ rule: Rule, random: Double, at now: Timestamp) {
+    package init(of outcome: Outcome, _ job: Job, _ rule: Rule, random: Double, at now: Timestamp) {
         switch outcome.result {
         case .succeeded: self = .ended(.succeeded)
         case .skipped: self = .ended(.skipped)
@@ -43,7 +43,7 @@ enum Fate {
 
 extension Reconciler.Termination {
     /// Creates the termination of the offer, or the frozen event, of a finished job.
-    init(_ state: JobState, _ outcome: Outcome) {
+    package init(_ state: JobState, _ outcome: Outcome) {
         switch (state, outcome.code) {
         case (.failed, _): self = .gaveUp
         case (.skipped, "gone"): self = .gone
@@ -55,18 +55,18 @@ extension Reconciler.Termination {
 
 extension Outcome {
     /// The outcome of a job for a file to which too many actions have led, see ``OutputChains``.
-    static let endlessChain = looping(
+    package static let endlessChain = looping(
         "\(OutputChains.limit) actions one after the other have led to this file, as with rules that run for what they "
             + "write themselves")
 
     /// The outcome of a job whose file was removed before its action started.
-    static let gone = Outcome(.skipped, "it was gone before the action started", code: "gone")
+    package static let gone = Outcome(.skipped, "it was gone before the action started", code: "gone")
 
     /// The outcome of a job that ended in favor of a newer event.
-    static let replaced = Outcome(.skipped, "a newer event of the file replaced it", code: "superseded")
+    package static let replaced = Outcome(.skipped, "a newer event of the file replaced it", code: "superseded")
 
     /// Creates the outcome of a job that has exceeded the limit of the loop guard.
-    static func loop(_ what: String, _ limit: Int) -> Outcome {
+    package static func loop(_ what: String, _ limit: Int) -> Outcome {
         looping(
             "the rule has run for this \(what) \(limit) times within a minute, as rules do that trigger themselves or "
                 + "each other")
@@ -82,24 +82,24 @@ extension Outcome {
 
 extension Job {
     /// Whether an action of it has started in an earlier attempt.
-    var hasStarted: Bool { attempt > 0 && previous?.isUnstarted != true }
+    package var hasStarted: Bool { attempt > 0 && previous?.isUnstarted != true }
 
     /// Whether one of its steps has removed its file, or `on_failure` has copied it.
-    var isSetAside: Bool {
+    package var isSetAside: Bool {
         (steps + (failure?.steps ?? [])).contains(where: \.hasRemovedInput)
             || (failure?.steps ?? []).contains { $0.outcome.outputs.contains { $0 != event.path } }
     }
 
     /// Returns the outcome of a job that was interrupted so often by the end of Alight that it may be the cause; nil
     /// otherwise.
-    func interruptedTooOften(_ retry: RetryPolicy) -> Outcome? {
+    package func interruptedTooOften(_ retry: RetryPolicy) -> Outcome? {
         guard isInterrupted, attempt > retry.attempts + 5 else { return nil }
         let message = "\(attempt - 1) attempts were interrupted because Alight exited, which this job may have caused"
         return Outcome(.failed, message, code: "cut-off")
     }
 
     /// Records an attempt that is followed by another one.
-    mutating func putBack(_ outcome: Outcome, counts: Bool) {
+    package mutating func putBack(_ outcome: Outcome, counts: Bool) {
         previous = PreviousAttempt(attempt, outcome)
         previous?.isUnstarted = outcome.isUnstarted
         if outcome.isCut { isInterrupted = true }
@@ -108,7 +108,7 @@ extension Job {
     }
 
     /// Returns the job to store until `on_failure` is finished; nil if that list does not follow the attempt.
-    func givenUp(_ attempt: AttemptRecord, _ rule: Rule) -> Job? {
+    package func givenUp(_ attempt: AttemptRecord, _ rule: Rule) -> Job? {
         var job = self
         let outcome = attempt.outcome
         guard failure == nil else {
@@ -123,7 +123,7 @@ extension Job {
     }
 
     /// Discards the finished steps from the first one that is not in the rule's current list.
-    mutating func keepSteps(of rule: Rule) {
+    package mutating func keepSteps(of rule: Rule) {
         hasLostInput = false
         guard !finishedSteps.isEmpty else { return }
         let retained = zip(finishedSteps, rule.actions(of: self)).prefix { $0.action == $1.digest }.count
@@ -135,7 +135,7 @@ extension Job {
 
 extension PreviousAttempt {
     /// Creates the record of an attempt from its number and its outcome.
-    init(_ attempt: Int, _ outcome: Outcome) {
+    package init(_ attempt: Int, _ outcome: Outcome) {
         self.init(attempt: attempt, outcome: outcome.result.rawValue, message: outcome.message)
     }
 }

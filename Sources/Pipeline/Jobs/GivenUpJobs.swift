@@ -1,6 +1,6 @@
-import FileEvents
+package import FileEvents
 import Reconciling
-import Records
+package import Records
 import Rules
 
 /// The jobs that were given up and whose `on_failure`, a separate attempt, has not started.
@@ -8,25 +8,27 @@ import Rules
 /// The fact that a job was given up is committed before its list starts, and so is each finished step of the list;
 /// after a restart the list resumes. Until it is finished, the job blocks its path. Whatever is at the path by then,
 /// the list receives the event that has failed.
-struct GivenUpJobs {
+package struct GivenUpJobs {
     /// Jobs for which `on_failure` runs together.
-    struct Group {
-        let rule: RuleID
-        let numbers: [UInt64]
+    package struct Group {
+        package let rule: RuleID
+        package let numbers: [UInt64]
     }
 
-    private(set) var queue: [Group] = []
+    package private(set) var queue: [Group] = []
+
+    package init() {}
 
     /// Queues those of the jobs that were given up.
-    mutating func queue(_ numbers: [UInt64], of state: RuleState) {
+    package mutating func queue(_ numbers: [UInt64], of state: RuleState) {
         let numbers = numbers.filter { state.givenUpJob($0) != nil }
         let groups = state.rule.isCollected ? [numbers] : numbers.map { [$0] }
         queue += groups.filter { !$0.isEmpty }.map { Group(rule: state.id, numbers: $0) }
     }
 
-    mutating func queue(_ group: Group) { queue.append(group) }
+    package mutating func queue(_ group: Group) { queue.append(group) }
 
-    mutating func take() -> [Group] {
+    package mutating func take() -> [Group] {
         defer { queue = [] }
         return queue
     }
@@ -38,7 +40,7 @@ extension RuleState {
     }
 
     /// Returns the input of `on_failure` for a job; nil if the job no longer waits for it.
-    func givenUpInput(_ number: UInt64, _ offer: Offer?) -> OpenJob? {
+    package func givenUpInput(_ number: UInt64, _ offer: Offer?) -> OpenJob? {
         guard var job = givenUpJob(number) else { return nil }
         job.rule = rule.name
         job.keepSteps(of: rule)

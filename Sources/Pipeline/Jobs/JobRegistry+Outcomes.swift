@@ -1,19 +1,19 @@
-import Monitoring
-import Gates
 import ActionAPI
-import FileEvents
+package import FileEvents
+import Gates
+package import Monitoring
 import PluginProtocol
-import Reconciling
-import Rules
+package import Reconciling
+package import Records
+package import Rules
 import Settling
-import Records
 import System
 
 // The steps and the outcomes of attempts.
 extension JobRegistry {
     /// One job at the end of an attempt.
-    struct EndedAttempt {
-        var part: Attempt.Part
+    fileprivate struct EndedAttempt {
+        var part: AttemptPart
         var state: RuleState
         var started: Timestamp
         var duration: Duration
@@ -30,8 +30,9 @@ extension JobRegistry {
     }
 
     /// Records the steps of a running job that have succeeded.
-    mutating func record(_ steps: [FinishedStep], _ number: UInt64, _ state: RuleState, _ reconciler: inout Reconciler)
-    {
+    package mutating func record(
+        _ steps: [FinishedStep], _ number: UInt64, _ state: RuleState, _ reconciler: inout Reconciler
+    ) {
         guard var job = state.jobs[number] else { return }
         for step in steps.dropFirst(job.finishedSteps.count) {
             var step = step
@@ -47,17 +48,39 @@ extension JobRegistry {
         state.jobs.update(number) { $0 = job }
     }
 
+    /// Records the result of an attempt.
+    ///
+    /// - Returns: The reports of the jobs whose actions have started, unless `on_failure` follows: those are reported
+    ///   when it is finished.
+    package mutating func record(
+        _ result: AttemptResult, _ state: RuleState, wasRestarted: Bool, _ reconciler: inout Reconciler,
+        at now: ContinuousClock.Instant
+    ) -> [AttemptReport] {
+        let isCollected = result.rule.isCollected
+        // Jobs that ran together and failed together are retried together.
+        let random = host.random()
+        return result.parts.compactMap { part in
+            let ended = EndedAttempt(
+                part: part, state: state, started: result.started,
+                // Brief jobs that ran in one attempt are each assigned a part of the time.
+                duration: isCollected ? result.duration : result.duration / result.parts.count,
+                random: isCollected ? random : host.random(), wasRestarted: wasRestarted, now: now,
+                batch: isCollected ? result.parts[0].job.id : part.job.id)
+            return record(ended, &reconciler)
+        }
+    }
+
     /// Records the end of one job of an attempt.
     ///
     /// - Returns: Nil if its action has not started, or if its outcome is reported when `on_failure` is finished.
-    mutating func record(_ ended: EndedAttempt, _ reconciler: inout Reconciler) -> AttemptReport? {
+    private mutating func record(_ ended: EndedAttempt, _ reconciler: inout Reconciler) -> AttemptReport? {
         let state = ended.state
         if let seen = ended.part.seen { reconciler.views[state.index].recordSeen(seen, by: ended.number) }
         switch ended.part.termination {
         case .waiting(let waiting, let pause): postpone(ended, waiting, until: ended.now + pause, &reconciler)
         case .gone, .changed:
             if case .changed = ended.part.termination {
-                engine.report(.superseded(rule: state.rule.name, job: ended.job.id, path: ended.job.event.path))
+                report(.superseded(rule: state.rule.name, job: ended.job.id, path: ended.job.event.path))
             }
             state.jobs.update(ended.number) { $0.attempt -= 1 }
             reconciler.views[ended.state.index].withdraw(ended.number, at: ended.now)
@@ -80,7 +103,7 @@ extension JobRegistry {
             waiting.cause == .group
             ? state.rule.groupGate(of: path) : state.gates.ready?.gate(of: path, waiting) ?? ReadyGate.gate(path)
         var wait = GateWait(gate: gate, until: time, waiting: waiting)
-        engine.record(&wait, of: ended.job.event, state)
+        record(&wait, of: ended.job.event, state)
         let time = wait.until ?? time
         state.jobs.update(number) { job in
             job.attempt -= 1
@@ -96,8 +119,8 @@ extension JobRegistry {
         let (state, job) = (ended.state, ended.job)
         let rule = state.rule
         if ended.part.hasStarted, !outcome.isInterrupted { state.gates.recordEnd(of: job.event.path, at: ended.now) }
-        engine.chains.end(job.id, at: host.clock.time())
-        for output in outcome.outputs { engine.chains.add(output, of: job.event.path) }
+        chains.end(job.id, at: host.clock.time())
+        for output in outcome.outputs { chains.add(output, of: job.event.path) }
         for output in ended.part.outputs.sorted() {
             reconciler.views[state.index].recordOwnWrite(output, of: ended.number)
         }
@@ -183,7 +206,7 @@ extension JobRegistry {
     /// Records the result of an attempt whose rule no longer runs, or was removed in the meantime and added again.
     ///
     /// Its files are no longer watched, so the received state is certain only if they are as offered.
-    mutating func recordRetired(_ result: Attempt.Result, _ id: RuleID) {
+    package mutating func recordRetired(_ result: AttemptResult, _ id: RuleID) {
         let files = WatchedPaths(roots: result.parts.map(\.job.event.root), in: host.fileSystem)
         for part in result.parts {
             guard case .outcome(let outcome) = part.termination else {
@@ -200,7 +223,7 @@ extension JobRegistry {
             let attempt = AttemptReport(
                 part.job, result.rule, attempt: part.job.attempt, outcome, duration: record.duration, fate.state,
                 pause: nil, hasStarted: part.hasStarted, at: time)
-            engine.report(.attempt(attempt))
+            report(.attempt(attempt))
             changes.attempts.append((part.job.id, record))
             switch fate {
             case .again(_, let counts): pauseRetired(part, outcome, counts: counts)
@@ -212,7 +235,7 @@ extension JobRegistry {
     }
 
     /// Stores a job for the next run of its rule.
-    private mutating func pauseRetired(_ part: Attempt.Part, _ outcome: Outcome, counts: Bool) {
+    private mutating func pauseRetired(_ part: AttemptPart, _ outcome: Outcome, counts: Bool) {
         var job = part.job
         job.putBack(outcome, counts: counts)
         storeRetired(job, part.input, wasCut: outcome.isInterrupted)
@@ -240,7 +263,7 @@ extension JobRegistry {
 
 extension TurnChanges {
     /// Sets the rows of the paths of an event whose rule does not run.
-    mutating func setHandled(_ event: FileEvent, of rule: RuleID, _ trust: LedgerRow.Trust = .certain) {
+    package mutating func setHandled(_ event: FileEvent, of rule: RuleID, _ trust: LedgerRow.Trust = .certain) {
         rows[rule, default: [:]][event.path] = LedgerRow(event.kind == .deleted ? nil : event.snapshot, trust)
         if let from = event.from { rows[rule, default: [:]][from] = LedgerRow() }
     }
@@ -249,7 +272,7 @@ extension TurnChanges {
 extension AttemptRecord {
     /// Creates the record of a finished job; for a job that was given up, of the attempt together with its
     /// `on_failure`.
-    fileprivate init(of part: Attempt.Part, _ outcome: Outcome, _ started: Timestamp, _ duration: Duration) {
+    fileprivate init(of part: AttemptPart, _ outcome: Outcome, _ started: Timestamp, _ duration: Duration) {
         let first = part.job.failure?.attempt
         self.init(
             number: part.job.attempt, started: first?.started ?? started,

@@ -1,36 +1,41 @@
-import Monitoring
-import Gates
-import FileEvents
+package import FileEvents
+package import Gates
+package import Monitoring
 import PluginProtocol
-import Reconciling
-import Rules
+package import Reconciling
+package import Records
+package import Rules
 import Settling
-import Records
-import System
+package import System
 
 /// The jobs of the running rules, and their changes that are not committed yet.
-struct JobRegistry: ~Copyable {
-    let engine: Engine
-    var rules: RunningRules
+package struct JobRegistry: ~Copyable {
+    package let journal: any Journal
+    package let host: Host
+    /// The outputs of the latest actions.
+    package let chains: OutputChains
+    package let report: @Sendable (EngineReport) -> Void
+    package var rules: RunningRules
     /// The changes that are not committed yet.
-    var changes = TurnChanges()
+    package var changes = TurnChanges()
     /// The jobs that have no row yet.
     private var newJobs: Set<JobID> = []
     /// The number of the last job.
     private var number: UInt64
 
-    var host: Host { engine.host }
-
-    init(_ engine: Engine, _ rules: [RuleState]) {
-        self.engine = engine
-        self.rules = RunningRules(engine.ruleset, rules)
-        number = engine.store.stored.number
+    package init(
+        _ ruleset: Ruleset, _ rules: [RuleState], _ journal: any Journal, _ chains: OutputChains, on host: Host,
+        report: @escaping @Sendable (EngineReport) -> Void
+    ) {
+        (self.journal, self.host, self.chains, self.report) = (journal, host, chains, report)
+        self.rules = RunningRules(ruleset, rules)
+        number = journal.stored.number
     }
 
     // MARK: Leases
 
     /// Leases a candidate.
-    mutating func lease(
+    package mutating func lease(
         _ candidate: Reconciler.Candidate, _ state: RuleState, _ reconciler: inout Reconciler
     ) -> OpenJob {
         var candidate = candidate
@@ -70,7 +75,7 @@ struct JobRegistry: ~Copyable {
     /// Leases a due stored job.
     ///
     /// - Returns: Nil if it ends without running.
-    mutating func lease(
+    package mutating func lease(
         stored job: Job, _ state: RuleState, _ reconciler: inout Reconciler, at time: GateTime
     ) -> OpenJob? {
         var job = job
@@ -91,7 +96,7 @@ struct JobRegistry: ~Copyable {
     }
 
     /// Stores a job whose event is not compared with the ledger.
-    mutating func store(
+    package mutating func store(
         _ event: FileEvent, _ state: RuleState, id: JobID? = nil, isInterrupted: Bool = false, after: UInt64 = 0,
         at now: ContinuousClock.Instant
     ) {
@@ -109,12 +114,12 @@ struct JobRegistry: ~Copyable {
     // MARK: Rows
 
     /// Stores an unfinished job.
-    mutating func store(_ open: OpenJob, hasNewEvent: Bool = false) {
+    package mutating func store(_ open: OpenJob, hasNewEvent: Bool = false) {
         changes.jobs[open.job.id] = JobChange(.unfinished(open), isNew: hasNewEvent || newJobs.contains(open.job.id))
     }
 
     /// Stores the end of a job; `batch` is the first job of the attempt with which it ended, nil for the job itself.
-    mutating func end(_ open: OpenJob, _ state: JobState, _ outcome: Outcome, of batch: JobID? = nil) {
+    package mutating func end(_ open: OpenJob, _ state: JobState, _ outcome: Outcome, of batch: JobID? = nil) {
         let id = open.job.id
         let first = state == .failed && open.canBeSuperseded ? batch ?? id : nil
         changes.jobs[id] = JobChange(.ended(open, state, outcome, failedWith: first), isNew: newJobs.contains(id))
@@ -131,7 +136,7 @@ struct JobRegistry: ~Copyable {
     ///   - isUntouched: Whether none of its actions has started in an earlier attempt.
     ///   - reconciler: The reconciler, which has received all hints that were queued when the result arrived.
     ///   - now: The current time.
-    mutating func end(
+    package mutating func end(
         _ number: UInt64, _ state: RuleState, _ jobState: JobState, _ outcome: Outcome, of batch: JobID? = nil,
         isUntouched: Bool = false, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
     ) {
@@ -149,7 +154,7 @@ struct JobRegistry: ~Copyable {
     }
 
     /// Ends a leased job without running it.
-    mutating func endUnrun(
+    package mutating func endUnrun(
         _ job: Job, _ state: RuleState, _ outcome: Outcome, _ reconciler: inout Reconciler,
         at now: ContinuousClock.Instant
     ) {
@@ -165,14 +170,14 @@ struct JobRegistry: ~Copyable {
     }
 
     /// The changes to commit: of jobs, of the ledger and of due paths.
-    func changes(of reconciler: borrowing Reconciler) -> TurnChanges {
+    package func changes(of reconciler: borrowing Reconciler) -> TurnChanges {
         var changes = changes
         for (rule, rows) in reconciler.shared.ledger.changes { changes.rows[rule, default: [:]].merge(rows) { $1 } }
         changes.due = reconciler.shared.dueChanges
         return changes
     }
 
-    mutating func markCommitted() {
+    package mutating func markCommitted() {
         changes = TurnChanges()
         newJobs = []
         rules.forgetIdle()
@@ -181,7 +186,7 @@ struct JobRegistry: ~Copyable {
     // MARK: Effects of the reconciler
 
     /// Collects the rows of changed jobs for the commit.
-    mutating func collect(_ reconciler: borrowing Reconciler) {
+    package mutating func collect(_ reconciler: borrowing Reconciler) {
         for state in rules.active(reconciler) {
             for job in state.jobs.takeChanged() { store(OpenJob(job, nil)) }
             for (number, offer) in reconciler.views[state.index].changedOffers {
@@ -199,7 +204,7 @@ struct JobRegistry: ~Copyable {
     }
 
     /// Records that a path was removed before an action received it.
-    mutating func recordGone(_ state: RuleState, _ path: PathBytes, wasHandled: Bool) {
+    package mutating func recordGone(_ state: RuleState, _ path: PathBytes, wasHandled: Bool) {
         let event = FileEvent(
             kind: wasHandled ? .modified : .created, path: path, root: state.rule.root(matching: path) ?? path.parent,
             snapshot: .unseen, origin: .live, time: host.clock.time())
@@ -211,22 +216,22 @@ struct JobRegistry: ~Copyable {
     }
 
     /// Ends a job in favor of a newer event; a job without attempts leaves no row.
-    mutating func recordSuperseded(_ state: RuleState, _ offer: Offer) {
+    package mutating func recordSuperseded(_ state: RuleState, _ offer: Offer) {
         guard let job = state.jobs.remove(offer.number) else { return }
         if withdraw(job.id) {
-            return engine.report(.superseded(rule: state.rule.name, job: job.id, path: offer.path))
+            return report(.superseded(rule: state.rule.name, job: job.id, path: offer.path))
         }
         // A deletion that the rule receives is the newer event.
         let mayBeGone = !state.rule.events.contains(.deleted)
         let ended = end(outdated: job, state, mayBeGone: mayBeGone)
-        guard ended.outcome.code == Outcome.replaced.code else { return engine.report(.attempt(ended)) }
-        engine.report(.superseded(rule: state.rule.name, job: job.id, path: offer.path, ended: ended))
+        guard ended.outcome.code == Outcome.replaced.code else { return report(.attempt(ended)) }
+        report(.superseded(rule: state.rule.name, job: job.id, path: offer.path, ended: ended))
     }
 
     /// Ends a failed job that a user has retried although its event is no longer the last one of its path.
-    mutating func endOutdated(_ job: Job, _ state: RuleState) {
+    package mutating func endOutdated(_ job: Job, _ state: RuleState) {
         state.jobs.remove(job.number)
-        engine.report(.attempt(end(outdated: job, state, mayBeGone: true)))
+        report(.attempt(end(outdated: job, state, mayBeGone: true)))
     }
 
     /// Ends a stored job because its file has changed or is gone.
@@ -239,8 +244,8 @@ struct JobRegistry: ~Copyable {
     }
 
     /// Reports the end of a job that did not run.
-    func reportUnrun(_ job: Job, _ state: RuleState, _ outcome: Outcome, _ jobState: JobState = .skipped) {
-        engine.report(.attempt(unrun(job, state, outcome, jobState)))
+    package func reportUnrun(_ job: Job, _ state: RuleState, _ outcome: Outcome, _ jobState: JobState = .skipped) {
+        report(.attempt(unrun(job, state, outcome, jobState)))
     }
 
     private func unrun(_ job: Job, _ state: RuleState, _ outcome: Outcome, _ jobState: JobState) -> AttemptReport {
@@ -249,10 +254,26 @@ struct JobRegistry: ~Copyable {
             hasStarted: false, at: host.clock.time())
     }
 
+    /// Records and reports a wait if it is long; one without a known end is checked again when it becomes long.
+    package func record(_ wait: inout GateWait, of event: FileEvent, _ state: RuleState) {
+        let waiting = wait.waiting
+        guard waiting.cause != .busy, waiting.cause != .loop else { return }
+        let now = host.clock.time()
+        let left = LongWaits.threshold - now.since(event.time)
+        if wait.end == nil, left > .zero, let until = wait.until {
+            wait.until = min(until, host.clock.now() + left)
+        }
+        let long = LongWait(
+            rule: state.rule.name, path: event.path, waiting: waiting, since: event.time, until: wait.end)
+        // An incomplete set is reported with all of its files.
+        let isReported = waiting.cause == .group && wait.until == nil
+        if state.waits.record(long, at: now), !isReported { report(.longWait(long)) }
+    }
+
     // MARK: Queries
 
     /// The numbers of unfinished jobs, and the numbers of pending ones by rule; due paths count as pending.
-    func count(_ reconciler: borrowing Reconciler) -> (jobs: EngineStatus.Queue, pending: [String: Int]) {
+    package func count(_ reconciler: borrowing Reconciler) -> (jobs: EngineStatus.Queue, pending: [String: Int]) {
         var (jobs, byRule) = (EngineStatus.Queue(), [String: Int]())
         for state in rules.active(reconciler) {
             let waiting = reconciler.views[state.index].retryingCount + state.jobs.waitingCount
@@ -265,7 +286,7 @@ struct JobRegistry: ~Copyable {
     }
 
     /// Returns the interrupted actions that may have removed their input, by number.
-    func interrupted(_ reconciler: borrowing Reconciler) -> [UInt64: (action: Action, job: Job)] {
+    package func interrupted(_ reconciler: borrowing Reconciler) -> [UInt64: (action: Action, job: Job)] {
         reconciler.shared.active.reduce(into: [:]) { all, view in
             if rules[view].jobs.isEmpty { return }
             all.merge(interrupted(reconciler.views[view].interruptedOffers, rules[view])) { $1 }
@@ -273,7 +294,7 @@ struct JobRegistry: ~Copyable {
     }
 
     /// Returns the interrupted actions of restored offers.
-    func interrupted(_ offers: [Offer], _ state: RuleState) -> [UInt64: (action: Action, job: Job)] {
+    package func interrupted(_ offers: [Offer], _ state: RuleState) -> [UInt64: (action: Action, job: Job)] {
         offers.reduce(into: [:]) { all, offer in
             guard offer.mayHaveRemovedInput, let job = state.jobs[offer.number],
                 let action = state.rule.nextAction(of: job)

@@ -1,19 +1,19 @@
 import FileEvents
 import HeapModule
 import Reconciling
-import Rules
-import System
+package import Rules
+package import System
 
 extension Job.Schedule {
     /// Makes the next attempt due at the time.
-    mutating func putBack(until time: ContinuousClock.Instant) { (isRunning, due) = (false, time) }
+    package mutating func putBack(until time: ContinuousClock.Instant) { (isRunning, due) = (false, time) }
 }
 
 /// The unfinished jobs of one rule, each from its lease, or from its event, until its outcome.
 ///
 /// A job for a difference between the ledger and the disk runs when its path does, and the reconciler's offer with its
 /// number says when that is. The others were stored when they happened: they run first in, first out for each path.
-struct JobTable {
+package struct JobTable {
     /// The pause of a stored job at the head of its paths; outdated if the job has another due time by now.
     private struct Pause: Comparable {
         let due: ContinuousClock.Instant
@@ -26,7 +26,7 @@ struct JobTable {
     /// The stored jobs of each path in order.
     private var lines: [PathBytes: [UInt64]] = [:]
     /// The stored jobs at the head of their paths that are due, by number.
-    private(set) var due: [UInt64] = []
+    package private(set) var due: [UInt64] = []
     /// The pauses of those that are not.
     private var pauses = Heap<Pause>()
     /// The time of the last advance.
@@ -35,27 +35,27 @@ struct JobTable {
     private var changed: Set<UInt64> = []
 
     /// The number of stored jobs.
-    private(set) var storedCount = 0
+    package private(set) var storedCount = 0
     /// The number of stored jobs that are not running.
-    private(set) var waitingCount = 0
+    package private(set) var waitingCount = 0
 
-    var isEmpty: Bool { all.isEmpty }
-    var count: Int { all.count }
-    var jobs: some Collection<Job> { all.values }
+    package var isEmpty: Bool { all.isEmpty }
+    package var count: Int { all.count }
+    package var jobs: some Collection<Job> { all.values }
     /// The earliest time at which a further stored job is due, or an earlier time.
-    var nextDue: ContinuousClock.Instant? { pauses.min?.due }
+    package var nextDue: ContinuousClock.Instant? { pauses.min?.due }
 
-    subscript(number: UInt64) -> Job? { all[number] }
+    package subscript(number: UInt64) -> Job? { all[number] }
 
     /// Whether a path has an unfinished stored job.
-    func contains(_ path: PathBytes) -> Bool { lines[path] != nil }
+    package func contains(_ path: PathBytes) -> Bool { lines[path] != nil }
 
     // MARK: Changes
 
     /// Adds a job; that of a difference replaces the one with its number.
     ///
     /// The row of a stored job is written with the next commit, unless it was restored from there.
-    mutating func insert(_ job: Job, isRestored: Bool = false) {
+    package mutating func insert(_ job: Job, isRestored: Bool = false) {
         all[job.number] = job
         guard let schedule = job.schedule else { return }
         if !isRestored { changed.insert(job.number) }
@@ -66,7 +66,7 @@ struct JobTable {
     }
 
     /// Changes a job, if it is unfinished; the row of a stored one is written with the next commit.
-    mutating func update(_ number: UInt64, _ body: (inout Job) -> Void) {
+    package mutating func update(_ number: UInt64, _ body: (inout Job) -> Void) {
         guard let index = all.index(forKey: number) else { return }
         let old = all.values[index].schedule
         body(&all.values[index])
@@ -76,7 +76,7 @@ struct JobTable {
     }
 
     /// Sets the time of the next attempt at a stored job, without writing its row.
-    mutating func delay(_ number: UInt64, until time: ContinuousClock.Instant) {
+    package mutating func delay(_ number: UInt64, until time: ContinuousClock.Instant) {
         guard let index = all.index(forKey: number) else { return }
         let old = all.values[index].schedule
         all.values[index].schedule?.due = time
@@ -84,7 +84,7 @@ struct JobTable {
     }
 
     @discardableResult
-    mutating func remove(_ number: UInt64) -> Job? {
+    package mutating func remove(_ number: UInt64) -> Job? {
         guard let job = all.removeValue(forKey: number) else { return nil }
         guard let schedule = job.schedule else { return job }
         changed.remove(number)
@@ -99,7 +99,7 @@ struct JobTable {
     }
 
     /// Returns the stored jobs whose rows are outdated, once.
-    mutating func takeChanged() -> [Job] {
+    package mutating func takeChanged() -> [Job] {
         guard !changed.isEmpty else { return [] }
         defer { changed = [] }
         return changed.compactMap { all[$0] }
@@ -108,7 +108,7 @@ struct JobTable {
     // MARK: Schedule
 
     /// Makes stored jobs due whose pauses are over.
-    mutating func advance(to now: ContinuousClock.Instant) {
+    package mutating func advance(to now: ContinuousClock.Instant) {
         self.now = now
         while let pause = pauses.min, pause.due <= now {
             pauses.removeMin()
@@ -117,7 +117,7 @@ struct JobTable {
     }
 
     /// Makes the stored job at the head of a path due if it waits until a file can be read.
-    mutating func wake(_ path: PathBytes, at time: ContinuousClock.Instant) {
+    package mutating func wake(_ path: PathBytes, at time: ContinuousClock.Instant) {
         guard let number = lines[path]?.first, all[number]?.waiting?.cause == .unreadable else { return }
         delay(number, until: time)
     }

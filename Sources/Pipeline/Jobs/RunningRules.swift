@@ -1,17 +1,17 @@
-import FileEvents
-import Reconciling
-import Rules
-import System
+package import FileEvents
+package import Reconciling
+package import Rules
+package import System
 
 /// The running rules, in the order of the ruleset, which is that of the reconciler's views.
-struct RunningRules: RandomAccessCollection {
-    private(set) var ruleset: Ruleset
+package struct RunningRules: RandomAccessCollection {
+    package private(set) var ruleset: Ruleset
     private var states: [RuleState]
     private var byID: [RuleID: RuleState]
     /// The rules that may have stored jobs.
     private var storing: Set<Int> = []
 
-    init(_ ruleset: Ruleset, _ states: [RuleState]) {
+    package init(_ ruleset: Ruleset, _ states: [RuleState]) {
         self.ruleset = ruleset
         self.states = states
         byID = Self.index(states)
@@ -22,20 +22,20 @@ struct RunningRules: RandomAccessCollection {
         return Dictionary(uniqueKeysWithValues: states.map { ($0.id, $0) })
     }
 
-    var startIndex: Int { 0 }
-    var endIndex: Int { states.count }
-    subscript(index: Int) -> RuleState { states[index] }
+    package var startIndex: Int { 0 }
+    package var endIndex: Int { states.count }
+    package subscript(index: Int) -> RuleState { states[index] }
 
     /// Returns the rule with the id; nil if it does not run.
-    subscript(id: RuleID) -> RuleState? { byID[id] }
+    package subscript(id: RuleID) -> RuleState? { byID[id] }
 
     /// Returns the rule with the name; nil if it does not run.
-    subscript(name: String) -> RuleState? { ruleset.index(of: name).map { states[$0] } }
+    package subscript(name: String) -> RuleState? { ruleset.index(of: name).map { states[$0] } }
 
     /// Sets other rules; those that are running retain their jobs.
     ///
     /// - Returns: The new names of renamed rules by their former names.
-    mutating func change(to ruleset: Ruleset, _ new: [RuleState], at time: Timestamp) -> [String: String] {
+    package mutating func change(to ruleset: Ruleset, _ new: [RuleState], at time: Timestamp) -> [String: String] {
         var names: [String: String] = [:]
         states = new.map { new in
             guard let state = byID[new.id] else { return new }
@@ -50,21 +50,21 @@ struct RunningRules: RandomAccessCollection {
     }
 
     /// Returns the rules that may have jobs or due paths; the others cost nothing.
-    func active(_ reconciler: borrowing Reconciler) -> [RuleState] {
+    package func active(_ reconciler: borrowing Reconciler) -> [RuleState] {
         reconciler.shared.active.union(storing).map { states[$0] }
     }
 
     /// Removes the rules without jobs from those that ``active(_:)`` returns.
-    mutating func forgetIdle() { storing = storing.filter { states[$0].jobs.storedCount > 0 } }
+    package mutating func forgetIdle() { storing = storing.filter { states[$0].jobs.storedCount > 0 } }
 
     /// Adds a stored job; its row is written with the next commit, unless it was restored from there.
-    mutating func insert(stored job: Job, _ state: RuleState, isRestored: Bool = false) {
+    package mutating func insert(stored job: Job, _ state: RuleState, isRestored: Bool = false) {
         state.jobs.insert(job, isRestored: isRestored)
         storing.insert(state.index)
     }
 
     /// Returns the unfinished job with the id.
-    func find(_ id: JobID) -> (state: RuleState, number: UInt64)? {
+    package func find(_ id: JobID) -> (state: RuleState, number: UInt64)? {
         for state in states {
             if let job = state.jobs.jobs.first(where: { $0.id == id }) { return (state, job.number) }
         }

@@ -1,9 +1,9 @@
-package import Gates
 package import FileEvents
+package import Gates
 import PluginProtocol
 package import Reconciling
-package import Rules
 package import Records
+package import Rules
 package import System
 package import Watching
 
@@ -61,7 +61,7 @@ package enum EngineReport: Sendable {
     case waiting(rule: String, jobs: Int)
     /// The journal can't be read or written; nil once it can be again.
     case journal(StorageError?)
-    /// A turn is finished; reported as often as ``Engine/Options/signOfLife`` specifies.
+    /// A turn is finished; reported as often as ``EngineOptions/signOfLife`` specifies.
     case alive
     /// A stop was requested; the given number of jobs are finished first.
     case draining(jobs: Int)

@@ -1,5 +1,6 @@
 import Dispatch
-import Pipeline
+import Engine
+import Running
 import Synchronization
 import System
 

@@ -1,7 +1,7 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
-import Pipeline
+import Monitoring
 import Rules
 import System
 

@@ -1,11 +1,12 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
 import Logging
-import Pipeline
+import Monitoring
 import Reconciling
-import Rules
 import Records
+import Rules
+import Running
 import Storage
 import System
 import Watching
@@ -22,7 +23,7 @@ final class SimulatedProgram {
         hasWork: @escaping @Sendable (JobID) -> Bool, report: @escaping @Sendable (EngineReport) -> Void,
         watching: (WatchScope, HintQueue) -> any HintProducer
     ) {
-        var options = Engine.Options(jobs: 8)
+        var options = EngineOptions(jobs: 8)
         options.host = host
         options.clock = LocalClock { _ in 0 }
         options.executor = executor

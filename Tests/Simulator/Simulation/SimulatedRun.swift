@@ -1,12 +1,12 @@
-import Monitoring
-import Gates
 import ActionAPI
+import Engine
 import FileEvents
+import Gates
 import Logging
-import Pipeline
+import Monitoring
 import PluginProtocol
-import Rules
 import Records
+import Rules
 import Storage
 import Synchronization
 package import System

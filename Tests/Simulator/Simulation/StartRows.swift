@@ -1,6 +1,6 @@
-import Monitoring
+import Engine
 import FileEvents
-import Pipeline
+import Monitoring
 import Rules
 import System
 

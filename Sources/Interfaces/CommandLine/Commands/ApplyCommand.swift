@@ -1,12 +1,13 @@
-import Gates
 import ActionAPI
 import ArgumentParser
 import Configuration
+import Engine
 import FileObserving
+import Gates
 import Glibc
-import Pipeline
-import Rules
 import Records
+import Rules
+import Running
 import Storage
 import System
 

@@ -1,12 +1,13 @@
 import ArgumentParser
 import Configuration
 import Dashboard
+import Engine
 import FileEvents
 import Glibc
 import Globbing
-import Pipeline
 import Programs
 import Rules
+import Running
 import System
 import Watching
 

@@ -4,8 +4,8 @@ import Configuration
 import Foundation
 import Glibc
 import Programs
-import Rules
 import Records
+import Rules
 import Storage
 import System
 

@@ -2,8 +2,8 @@ import ArgumentParser
 import Configuration
 import FileEvents
 import JSON
-import Rules
 import Records
+import Rules
 import Storage
 import System
 

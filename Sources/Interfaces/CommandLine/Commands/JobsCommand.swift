@@ -1,8 +1,8 @@
 import ArgumentParser
 import Globbing
 import JSON
-import Rules
 import Records
+import Rules
 import Storage
 import System
 

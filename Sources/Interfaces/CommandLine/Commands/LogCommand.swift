@@ -1,9 +1,9 @@
-import Monitoring
 import ArgumentParser
+import Engine
 import FileEvents
 import Glibc
 import JSON
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
 import System

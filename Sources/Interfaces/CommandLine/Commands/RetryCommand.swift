@@ -1,7 +1,8 @@
 import ArgumentParser
-import Pipeline
-import Rules
+import Engine
 import Records
+import Rules
+import Running
 import Storage
 import System
 

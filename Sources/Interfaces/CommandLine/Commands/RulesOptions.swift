@@ -3,8 +3,8 @@ import Configuration
 import Foundation
 import Glibc
 import Plugins
-import Rules
 import Records
+import Rules
 import Storage
 import System
 

@@ -1,16 +1,17 @@
-import Monitoring
 import ActionAPI
 import ArgumentParser
 import Configuration
 import ControlAPI
+import Engine
 import FileActions
 import FileObserving
 import Foundation
 import Glibc
-import Pipeline
+import Monitoring
 import Plugins
-import Rules
 import Records
+import Rules
+import Running
 import Storage
 import System
 
@@ -83,7 +84,7 @@ struct RunCommand: ParsableCommand {
         if !dryRun { try program.requireScratch(for: loaded.ruleset.rules, reporter) }
         try settings.checkJournalDirectory()
         let retained = try open(settings.journalLocation(), keeping: settings.retention, reporter)
-        var options = Engine.Options(
+        var options = EngineOptions(
             jobs: settings.actionLimit, isOnce: once, ignored: retained.names(below: loaded.ruleset.roots))
         options.extraJobs = settings.extraActions
         options.isDry = dryRun

@@ -2,8 +2,8 @@ import ArgumentParser
 import FileEvents
 import Glibc
 import JSON
-import Rules
 import Records
+import Rules
 import Storage
 import System
 

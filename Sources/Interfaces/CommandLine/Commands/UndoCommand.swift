@@ -1,9 +1,10 @@
 import ArgumentParser
 import Configuration
+import Engine
 import FileActions
-import Pipeline
-import Rules
 import Records
+import Rules
+import Running
 import Storage
 import System
 

@@ -1,11 +1,11 @@
-import Monitoring
 import ActionAPI
 import ArgumentParser
 import Configuration
+import Engine
 import FileObserving
 import Foundation
 import Glibc
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Reconciling
 import Rules

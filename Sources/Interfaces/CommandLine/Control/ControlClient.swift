@@ -1,9 +1,10 @@
 import CAlightLinux
 import ControlAPI
+import Engine
 import Glibc
 import JSON
-import Pipeline
 import Rules
+import Running
 import System
 
 /// A client of the running instance, which sends requests to its control socket and waits for the answers.

@@ -1,14 +1,14 @@
-import Monitoring
 import Configuration
 import ControlAPI
 import CoreMetrics
 import Dashboard
+import Engine
 import FileEvents
 import Glibc
 import JSON
-import Pipeline
-import Rules
+import Monitoring
 import Records
+import Rules
 import Storage
 import System
 import Watching

@@ -1,14 +1,15 @@
-import Monitoring
-import Gates
 import CAlightLinux
 import ControlAPI
+import Engine
 import Foundation
+import Gates
 import Glibc
 import Globbing
 import JSON
-import Pipeline
-import Rules
+import Monitoring
 import Records
+import Rules
+import Running
 import Storage
 import System
 

@@ -1,10 +1,11 @@
-import Monitoring
 import ControlAPI
+import Engine
 import Glibc
 import JSON
-import Pipeline
-import Rules
+import Monitoring
 import Records
+import Rules
+import Running
 import Storage
 import Synchronization
 import System

@@ -1,11 +1,11 @@
-import Monitoring
+import Engine
 import Gates
 import Glibc
 import Globbing
 import JSON
-import Pipeline
-import Rules
+import Monitoring
 import Records
+import Rules
 import Storage
 import System
 import Watching

@@ -5,9 +5,9 @@ import Globbing
 import JSON
 import PluginProtocol
 import Plugins
+import Records
 import Rules
 import Settling
-import Records
 import Storage
 import System
 import Watching

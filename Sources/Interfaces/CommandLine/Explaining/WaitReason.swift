@@ -1,11 +1,12 @@
-import Gates
 import ActionAPI
 import Configuration
+import Engine
 import FileEvents
+import Gates
 import Glibc
 import Globbing
+import Jobs
 import JSON
-import Pipeline
 import Rules
 import Storage
 import System

@@ -1,7 +1,7 @@
 import FileEvents
 import JSON
-import Rules
 import Records
+import Rules
 import Storage
 import System
 

@@ -1,13 +1,13 @@
-import Monitoring
 import ArgumentParser
 import Configuration
 import ControlAPI
+import Engine
 import FileObserving
 import Globbing
 import JSON
-import Pipeline
-import Rules
+import Monitoring
 import Records
+import Rules
 import Storage
 import Watching
 

@@ -1,11 +1,12 @@
-import Monitoring
 import Configuration
+import Engine
 import FileObserving
 import Glibc
-import Pipeline
+import Monitoring
 import Plugins
-import Rules
 import Records
+import Rules
+import Running
 import Storage
 import Synchronization
 import System

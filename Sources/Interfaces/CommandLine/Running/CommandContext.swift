@@ -7,8 +7,8 @@ import JSON
 import OtherActions
 import Plugins
 import Programs
-import Rules
 import Records
+import Rules
 import Storage
 import System
 

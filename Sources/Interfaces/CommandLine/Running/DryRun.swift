@@ -1,9 +1,9 @@
-import Monitoring
 import ActionAPI
 import Configuration
+import Engine
 import FileEvents
 import JSON
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Plugins
 import Rules

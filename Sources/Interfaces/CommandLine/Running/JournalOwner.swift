@@ -1,12 +1,13 @@
 import Configuration
 import ControlAPI
+import Engine
 import FileActions
 import FileEvents
 import Glibc
-import Pipeline
 import Programs
-import Rules
 import Records
+import Rules
+import Running
 import Storage
 import System
 

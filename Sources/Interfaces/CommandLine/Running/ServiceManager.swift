@@ -1,7 +1,7 @@
-import Monitoring
 import CAlightLinux
+import Engine
 import Glibc
-import Pipeline
+import Monitoring
 import Records
 import Storage
 import Synchronization

@@ -1,9 +1,10 @@
+import Engine
 import FileEvents
-import Pipeline
 import Rules
+import Running
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct LanesTests {
     static func job(_ id: String, rule: String, path: PathBytes) -> Job {

@@ -1,12 +1,13 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Reconciling
-import Rules
-import Simulation
 import Records
+import Rules
+import Running
+import Simulation
 import Storage
 import Synchronization
 import System
@@ -74,7 +75,7 @@ final class OutcomeScene {
         let watcher: SimulatedWatcher
 
         init(_ rule: Rule, _ store: DiskStore, _ host: Host, in world: World, _ state: State) {
-            var options = Engine.Options(jobs: 1)
+            var options = EngineOptions(jobs: 1)
             options.host = host
             options.clock = LocalClock { _ in 0 }
             options.executor = Executor(state: state)

@@ -1,12 +1,13 @@
+import Engine
 import Monitoring
-import Pipeline
 import PluginProtocol
-import Rules
 import Records
+import Rules
+import Running
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct PriorityTests {
     @Test func `levels are in the order of priority`() {

@@ -1,14 +1,15 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
+import Running
 import Storage
 import Synchronization
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Runs of a rule for files that a user names.
 @Suite(.timeLimit(.minutes(15)))

@@ -1,10 +1,10 @@
+import Engine
 import Monitoring
-import Pipeline
 import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// `where` with an age that files reach later.
 struct EngineAgeTests {

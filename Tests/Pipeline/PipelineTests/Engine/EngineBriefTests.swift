@@ -1,13 +1,13 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Rules with brief actions, where one attempt includes several files without a visible difference.
 @Suite(.timeLimit(.minutes(15)))

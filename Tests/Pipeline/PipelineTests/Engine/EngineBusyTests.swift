@@ -1,13 +1,13 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Files that change while their action runs, and paths that cool down between two runs.
 @Suite(.timeLimit(.minutes(2)))

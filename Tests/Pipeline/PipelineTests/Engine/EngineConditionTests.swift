@@ -1,14 +1,15 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
-import Pipeline
+import Monitoring
 import PluginProtocol
 import RegularExpressions
 import Rules
+import Running
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The effects of conditions on jobs and on the ledger.
 @Suite(.timeLimit(.minutes(15)))

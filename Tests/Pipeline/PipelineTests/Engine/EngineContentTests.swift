@@ -1,15 +1,16 @@
-import Monitoring
-import Gates
 import ActionAPI
+import Engine
 import FileEvents
+import Gates
 import Glibc
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
+import Running
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Rewrites, a rule's own writes, appended text, and the events of roots.
 @Suite(.timeLimit(.minutes(15)))
@@ -240,7 +241,7 @@ struct EngineContentTests {
             func problem(_ glob: String, _ missing: MissingRoot) -> (any Error)? {
                 let rule = Rule.sample("r", [root.appending(glob)]).with { $0.missing = missing }
                 let engine = Engine(
-                    ruleset: Ruleset([rule]), options: Engine.Options(jobs: 1, isOnce: true),
+                    ruleset: Ruleset([rule]), options: EngineOptions(jobs: 1, isOnce: true),
                     store: DiskStore.inMemory(),
                     perform: { _, invocations in invocations.map { _ in Outcome(.succeeded) } },
                     log: .silent, report: { _ in })

@@ -1,13 +1,13 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
 import Glibc
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Retried jobs whose file has changed since an action received it.
 @Suite(.timeLimit(.minutes(2)))

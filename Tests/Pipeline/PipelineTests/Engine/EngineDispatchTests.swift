@@ -1,13 +1,13 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The execution of jobs: in parallel, in retries and after changes.
 @Suite(.timeLimit(.minutes(15)))

@@ -1,14 +1,14 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
 import Glibc
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The events that a rule receives for changes on the disk.
 @Suite(.timeLimit(.minutes(15)))

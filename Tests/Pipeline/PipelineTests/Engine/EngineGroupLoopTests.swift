@@ -1,14 +1,14 @@
-import Monitoring
-import Gates
 import ActionAPI
+import Engine
 import FileEvents
-import Pipeline
+import Gates
+import Monitoring
 import PluginProtocol
 import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Groups that trigger themselves, and groups that only appear to.
 @Suite(.timeLimit(.minutes(5)))

@@ -1,14 +1,14 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
 import Glibc
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Files that belong to a group by name but that the rule does not match, or not yet.
 @Suite(.timeLimit(.minutes(5)))

@@ -1,13 +1,13 @@
-import Monitoring
+import Engine
 import Glibc
 import Globbing
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct EngineGroupTests {
     static func films(_ root: PathBytes, retry: RetryPolicy = RetryPolicy()) throws -> Rule {

@@ -1,13 +1,13 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
 import Glibc
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Changes to a file whose job waits for a slot.
 @Suite(.timeLimit(.minutes(3)))

@@ -1,11 +1,11 @@
-import Monitoring
+import Engine
 import Glibc
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct EngineReadyTests {
     static func marked(_ root: PathBytes) throws -> Rule {

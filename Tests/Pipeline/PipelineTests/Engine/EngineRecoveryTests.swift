@@ -1,12 +1,12 @@
+import Engine
 import FileEvents
-import Pipeline
 import PluginProtocol
 import Reconciling
 import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// An engine that continues where another one was killed.
 @Suite(.timeLimit(.minutes(2)))

@@ -1,14 +1,14 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
 import Glibc
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Reloads of rules while watching continues.
 @Suite(.timeLimit(.minutes(3)))

@@ -1,12 +1,12 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Files that are removed or renamed while a program runs for them.
 @Suite(.timeLimit(.minutes(5)))

@@ -1,14 +1,14 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
 import Glibc
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Failed jobs: when a later job of the file finishes them, and what a user's retry does.
 @Suite(.timeLimit(.minutes(5)))

@@ -1,18 +1,19 @@
-import Gates
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
+import Gates
 import Globbing
 import Logging
-import Pipeline
+import Monitoring
 import PluginProtocol
-import Rules
 import Records
+import Rules
+import Running
 import Storage
 import Synchronization
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// A recorded call of an action.
 struct Call: Sendable {
@@ -77,7 +78,7 @@ final class EngineRun: Sendable {
         batched perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome]
     ) {
         self.store = store
-        var options = Engine.Options(jobs: jobs, isOnce: isOnce)
+        var options = EngineOptions(jobs: jobs, isOnce: isOnce)
         options.extraJobs = extra
         options.clock = clock
         options.timeout = timeout

@@ -1,14 +1,14 @@
-import Monitoring
 import ActionAPI
+import Engine
 import FileEvents
 import JSON
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Jobs with a list of actions: where the list continues after a failure, a reload and new content.
 @Suite(.timeLimit(.minutes(15)))

@@ -1,11 +1,11 @@
-import Monitoring
 import ActionAPI
-import Pipeline
+import Engine
+import Monitoring
 import PluginProtocol
 import Rules
 import Storage
-import TestKit
 import Testing
+import TestKit
 
 /// The end of an engine: after a stop, an immediate stop, and a run with once.
 @Suite(.timeLimit(.minutes(15)))

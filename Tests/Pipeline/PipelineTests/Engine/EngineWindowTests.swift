@@ -1,9 +1,9 @@
+import Engine
 import Monitoring
-import Pipeline
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct EngineWindowTests {
     /// A clock that currently shows the given time of day and continues from there.

@@ -1,5 +1,6 @@
-import Pipeline
+import Engine
 import Rules
+import Running
 import System
 import Testing
 

@@ -1,5 +1,5 @@
+import Engine
 import Gates
-import Pipeline
 import Rules
 import System
 import Testing

@@ -1,5 +1,5 @@
+import Engine
 import Gates
-import Pipeline
 import System
 import Testing
 

@@ -1,8 +1,8 @@
+import Engine
 import Gates
-import Pipeline
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct CooldownTests {
     @Test func `a path cools down after a run, separately and no longer than configured`() {

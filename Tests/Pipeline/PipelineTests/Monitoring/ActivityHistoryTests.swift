@@ -1,5 +1,5 @@
+import Engine
 import Monitoring
-import Pipeline
 import PluginProtocol
 import Rules
 import System

@@ -1,12 +1,12 @@
-import Monitoring
 import ControlAPI
+import Engine
 import FileEvents
-import Pipeline
+import Monitoring
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The numbers of the status, the history and the metrics, which have one definition each.
 struct CountsTests {

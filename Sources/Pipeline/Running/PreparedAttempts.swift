@@ -1,16 +1,17 @@
-import Monitoring
-import Gates
-import ActionAPI
+package import ActionAPI
 import FileEvents
+import Gates
 import Glibc
+import Jobs
 import Logging
-import Records
-import Rules
+import Monitoring
+package import Records
+package import Rules
 import System
 
 /// The attempts whose leases are not committed yet: they prepare their actions, which start after the commit.
-struct PreparedAttempts {
-    private let engine: Engine
+package struct PreparedAttempts {
+    private let engine: EngineContext
     private let executor: any AttemptExecutor
     private var attempts: [Attempt] = []
     /// The permission of the attempts.
@@ -18,15 +19,15 @@ struct PreparedAttempts {
     private var isSubmitted = false
     private let outputClaims: DestinationClaims
 
-    init(_ engine: Engine, limit: Int) {
+    package init(_ engine: EngineContext, limit: Int) {
         self.engine = engine
         outputClaims = DestinationClaims(engine.store, engine.host)
         executor = engine.options.executor ?? WorkerPool(limit: engine.options.isDry ? 1 : limit)
     }
 
-    var count: Int { attempts.count }
+    package var count: Int { attempts.count }
 
-    mutating func add(_ inputs: [OpenJob], _ rule: Rule, _ stop: StopSignal) {
+    package mutating func add(_ inputs: [OpenJob], _ rule: Rule, _ stop: StopSignal) {
         attempts.append(
             Attempt(
                 inputs: inputs, rule: rule, perform: engine.perform, stop: stop, log: engine.log, host: engine.host,
@@ -34,7 +35,7 @@ struct PreparedAttempts {
     }
 
     /// Starts the attempts on threads of the pool; their actions wait for ``launch(running:)``.
-    mutating func submit(running: Int) {
+    package mutating func submit(running: Int) {
         guard !attempts.isEmpty, !isSubmitted else { return }
         isSubmitted = true
         let isQuick = engine.mailbox.gather(started: attempts.count, running: running)
@@ -43,7 +44,7 @@ struct PreparedAttempts {
     }
 
     /// Lets the actions of the submitted attempts start.
-    mutating func launch(running: Int) {
+    package mutating func launch(running: Int) {
         guard !attempts.isEmpty else { return }
         permission.grant()
         let time = engine.host.clock.time()
@@ -64,7 +65,7 @@ struct PreparedAttempts {
     }
 
     /// Prevents the actions of the submitted attempts from starting, because the run is over.
-    mutating func refuse() {
+    package mutating func refuse() {
         permission.refuse()
         clear()
     }
@@ -76,5 +77,5 @@ struct PreparedAttempts {
     }
 
     /// Starts the work that waits for a thread of the pool.
-    func wakeRest() { executor.wakeRest() }
+    package func wakeRest() { executor.wakeRest() }
 }

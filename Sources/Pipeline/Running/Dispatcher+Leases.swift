@@ -1,12 +1,13 @@
-import Monitoring
-import Gates
 import FileEvents
+package import Gates
+package import Jobs
+import Monitoring
 import PluginProtocol
-import Reconciling
-import Records
+package import Reconciling
+package import Records
 import Rules
 import Settling
-import System
+package import System
 
 // The choice of the jobs of one attempt.
 extension Dispatcher {
@@ -15,10 +16,10 @@ extension Dispatcher {
     /// The interval at which it is checked whether a rule of higher priority has finished with a file.
     private static let precedenceRecheck = Duration.seconds(1)
 
-    static func busy(_ path: PathBytes) -> Reconciler.Gate { Reconciler.Gate("busy", path) }
+    package static func busy(_ path: PathBytes) -> Reconciler.Gate { Reconciler.Gate("busy", path) }
 
     /// Leases up to a number of jobs of a rule for one attempt.
-    mutating func nextInputs(
+    package mutating func nextInputs(
         _ state: RuleState, _ count: Int, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [OpenJob] {
         var inputs = nextStored(state, count, &reconciler, at: time)
@@ -36,7 +37,7 @@ extension Dispatcher {
 
     /// Leases due stored jobs, up to a number, unless a due path has to be leased before; only those that users have
     /// requested if the others are held.
-    mutating func nextStored(
+    package mutating func nextStored(
         _ state: RuleState, _ count: Int, isManual: Bool = false, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [OpenJob] {
         var inputs: [OpenJob] = []
@@ -62,7 +63,7 @@ extension Dispatcher {
         let due = DueJob(
             event: event, hasStartedBefore: job.hasStarted, isInterrupted: job.isInterrupted || !job.steps.isEmpty)
         if var wait = state.gates.wait(for: due, at: time) {
-            engine.record(&wait, of: event, state)
+            jobs.record(&wait, of: event, state)
             state.jobs.delay(job.number, until: wait.until ?? time.now + .seconds(60))
             if wait.waiting != job.waiting { state.jobs.update(job.number) { $0.waiting = wait.waiting } }
             return false
@@ -76,7 +77,7 @@ extension Dispatcher {
     }
 
     /// Leases a candidate if the gates let it run.
-    mutating func take(
+    package mutating func take(
         _ candidate: Reconciler.Candidate, _ state: RuleState, _ reconciler: inout Reconciler, at time: GateTime
     ) -> OpenJob? {
         let event = candidate.event
@@ -111,7 +112,7 @@ extension Dispatcher {
     }
 
     /// Counts a run in the loop guard, and reports the path if it exceeds the limit.
-    func isOneTooMany(
+    package func isOneTooMany(
         _ counted: PathBytes, of path: PathBytes, _ state: RuleState, at now: ContinuousClock.Instant
     ) -> Bool {
         guard state.gates.loop.count(counted, at: now) else { return false }
@@ -128,7 +129,7 @@ extension Dispatcher {
     }
 
     /// Whether other actions and the gates let a candidate run; otherwise it waits.
-    func mayRun(
+    package func mayRun(
         _ candidate: Reconciler.Candidate, _ job: DueJob, _ state: RuleState, _ reconciler: inout Reconciler,
         at time: GateTime
     ) -> Bool {
@@ -175,9 +176,11 @@ extension Dispatcher {
     }
 
     /// Makes a candidate wait; a long wait is reported once.
-    func hold(_ candidate: Reconciler.Candidate, _ wait: GateWait, _ state: RuleState, _ reconciler: inout Reconciler) {
+    package func hold(
+        _ candidate: Reconciler.Candidate, _ wait: GateWait, _ state: RuleState, _ reconciler: inout Reconciler
+    ) {
         var wait = wait
-        engine.record(&wait, of: candidate.event, state)
+        jobs.record(&wait, of: candidate.event, state)
         reconciler.views[candidate.view].hold(candidate, for: wait.gate, until: wait.until, wait.reason)
     }
 }

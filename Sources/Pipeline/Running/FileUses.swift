@@ -1,7 +1,7 @@
-import System
+package import System
 
 /// The files on which actions work: a file has one action at a time, or several that only read it.
-struct FileUses {
+package struct FileUses {
     private struct Use {
         var count = 0
         var isShared: Bool
@@ -10,18 +10,20 @@ struct FileUses {
     private var uses: [PathBytes: Use] = [:]
 
     /// Whether an action may start that shares the file, or that does not.
-    func allows(_ path: PathBytes, _ isShared: Bool) -> Bool { uses[path].map { $0.isShared && isShared } ?? true }
+    package func allows(_ path: PathBytes, _ isShared: Bool) -> Bool {
+        uses[path].map { $0.isShared && isShared } ?? true
+    }
 
-    mutating func add(_ paths: [PathBytes], isShared: Bool) {
+    package mutating func add(_ paths: [PathBytes], isShared: Bool) {
         for path in paths { uses[path, default: Use(isShared: isShared)].count += 1 }
     }
 
     /// Prevents other actions from sharing files while they are in use.
-    mutating func close(_ paths: [PathBytes]) {
+    package mutating func close(_ paths: [PathBytes]) {
         for path in paths { uses[path]?.isShared = false }
     }
 
-    mutating func remove(_ paths: [PathBytes]) {
+    package mutating func remove(_ paths: [PathBytes]) {
         for path in paths {
             uses[path]?.count -= 1
             if uses[path]?.count == 0 { uses[path] = nil }

@@ -1,11 +1,12 @@
-import Rules
+package import Jobs
+package import Rules
 import Synchronization
-import System
+package import System
 
 /// The messages of other threads to the engine's thread, and its sleep.
-final class Mailbox: Sendable {
-    enum Message: Sendable {
-        case ended(Attempt.Result)
+package final class Mailbox: Sendable {
+    package enum Message: Sendable {
+        case ended(AttemptResult)
         /// A step of a job has succeeded, and another one follows: all finished steps, and the outputs of the last one
         /// under each name by which the rule matches them.
         case advanced(JobID, [FinishedStep], Set<PathBytes>)
@@ -54,7 +55,7 @@ final class Mailbox: Sendable {
     private let state = Mutex(State())
     private let sleep = Wake()
 
-    func post(_ message: Message) {
+    package func post(_ message: Message) {
         if state.withLock({ $0.add(message) }) { wake() }
     }
 
@@ -64,7 +65,7 @@ final class Mailbox: Sendable {
     /// now.
     ///
     /// - Returns: Whether all had finished in time then, so that these may be as quick.
-    func gather(started: Int, running: Int) -> Bool {
+    package func gather(started: Int, running: Int) -> Bool {
         state.withLock { state in
             state.wanted = max(1, state.wasShort ? started : running)
             return state.wasFull && started > 1
@@ -72,10 +73,10 @@ final class Mailbox: Sendable {
     }
 
     /// Ends the engine's sleep; several calls before it wakes up count as one.
-    func wake() { sleep.signal() }
+    package func wake() { sleep.signal() }
 
     /// Sleeps until woken or until the deadline; nil for no deadline.
-    func wait(until deadline: ContinuousClock.Instant?) {
+    package func wait(until deadline: ContinuousClock.Instant?) {
         var end = deadline
         if state.withLock({ $0.wanted > 1 }) {
             let limit = ContinuousClock.now + Self.gatheringTime
@@ -85,7 +86,7 @@ final class Mailbox: Sendable {
     }
 
     /// Removes and returns all messages.
-    func take() -> [Message] {
+    package func take() -> [Message] {
         state.withLock { state in
             let messages = state.messages
             let isGathering = state.wanted > 1

@@ -1,15 +1,16 @@
-import Gates
 import FileEvents
-import Reconciling
-import Records
-import Rules
+package import Gates
+package import Jobs
+package import Reconciling
+package import Records
+package import Rules
 import Settling
 import System
 
 // The leases of `group`: each file of a set has its own job, as in a batch.
 extension Dispatcher {
     /// Leases the next due file and all files of its set, once the set is complete.
-    mutating func nextSet(
+    package mutating func nextSet(
         _ state: RuleState, _ group: Grouping, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [OpenJob] {
         let stored = nextStored(state, 1, &reconciler, at: time)

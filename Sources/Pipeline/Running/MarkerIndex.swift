@@ -16,7 +16,7 @@ package struct MarkerIndex: Sendable {
     }
 
     /// Whether no rule waits for a done file.
-    var isEmpty: Bool { byRoot.isEmpty }
+    package var isEmpty: Bool { byRoot.isEmpty }
 
     /// Whether a job may wait for the path.
     package func mayHold(_ path: PathBytes) -> Bool { candidates(for: path).contains { $0.mayBeMarker(path) } }

@@ -1,10 +1,10 @@
+package import FileEvents
 import Gates
-import FileEvents
-import Logging
+package import Logging
 import PluginProtocol
-import Reconciling
+package import Reconciling
 package import Rules
-import System
+package import System
 
 // The properties of a rule that decide how its jobs run.
 extension Rule {
@@ -16,41 +16,41 @@ extension Rule {
     /// Whether one attempt may run several of its jobs without a visible difference.
     ///
     /// This requires that each has its own outcome, and that none delays the others.
-    var runsTogether: Bool {
+    package var runsTogether: Bool {
         !takesSlot && whileBusy == .coalesce && ready == nil && group == nil && sameContent != .ignore
             // A failure with a shared cause must not use up the only attempt of each job.
             && retry.attempts > 1 && actions.count == 1
     }
 
     /// Whether its jobs are passed to its actions together.
-    var isCollected: Bool { batch != nil || group != nil }
+    package var isCollected: Bool { batch != nil || group != nil }
 
     /// Returns the list that an attempt at the job runs: `on_failure` once it was given up.
-    func actions(of job: Job) -> [Action] { job.failure == nil ? actions : onFailure }
+    package func actions(of job: Job) -> [Action] { job.failure == nil ? actions : onFailure }
 
     /// Returns the action after the finished steps of a job.
-    func nextAction(of job: Job) -> Action? { actions(of: job).dropFirst(job.finishedSteps.count).first }
+    package func nextAction(of job: Job) -> Action? { actions(of: job).dropFirst(job.finishedSteps.count).first }
 
     /// Whether the next step of a job may remove the file; a rule that receives deletions is informed by the event.
-    func mayRemoveInput(_ job: Job) -> Bool { nextAction(of: job).map(mayRemoveInput) ?? false }
+    package func mayRemoveInput(_ job: Job) -> Bool { nextAction(of: job).map(mayRemoveInput) ?? false }
 
-    func mayRemoveInput(_ action: Action) -> Bool {
+    package func mayRemoveInput(_ action: Action) -> Bool {
         action.traits.contains(.removesInput) || action.isProgram && !events.contains(.deleted)
     }
 
     /// Whether its actions only read the file, and therefore share it with others that do.
-    var sharesFile: Bool { (actions + onFailure).allSatisfy { $0.traits.contains(.sharesFile) } }
+    package var sharesFile: Bool { (actions + onFailure).allSatisfy { $0.traits.contains(.sharesFile) } }
 
     /// Whether an action moves or deletes the file.
-    var removesInput: Bool { actions.contains { $0.traits.contains(.removesInput) } }
+    package var removesInput: Bool { actions.contains { $0.traits.contains(.removesInput) } }
 
     /// Returns the gate that the next file of the set wakes.
-    func groupGate(of path: PathBytes) -> Reconciler.Gate {
+    package func groupGate(of path: PathBytes) -> Reconciler.Gate {
         Reconciler.Gate("group", group?.name(of: path), mayNeverOpen: true)
     }
 
     /// Logs why `where` refuses an event; a match is not logged.
-    func log(_ answer: ConditionAnswer, of event: FileEvent, to log: Logger) {
+    package func log(_ answer: ConditionAnswer, of event: FileEvent, to log: Logger) {
         let (level, reason): (Logger.Level, String)
         switch answer {
         case .holds, .needsContent, .unreadable: return
@@ -67,4 +67,9 @@ extension Rule {
             level: level, "'where' skips \(event.kind.rawValue) \(event.path): \(reason)",
             metadata: ["rule": "\(name)"])
     }
+}
+
+extension Grouping {
+    /// Returns one path for all files of a set.
+    package func name(of path: PathBytes) -> PathBytes { path.parent.appending(key(of: path)) }
 }

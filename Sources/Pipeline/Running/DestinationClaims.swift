@@ -1,12 +1,13 @@
-import ActionAPI
+package import ActionAPI
 import FileEvents
-import Rules
-import Records
+import Jobs
+package import Records
+package import Rules
 import Synchronization
-import System
+package import System
 
 /// The outputs that running actions write, and those recorded in the journal.
-final class DestinationClaims: OutputClaims {
+package final class DestinationClaims: OutputClaims {
     private struct Holder {
         var job: JobID
         var source: PathBytes
@@ -21,9 +22,9 @@ final class DestinationClaims: OutputClaims {
     private let store: any Journal
     private let host: Host
 
-    init(_ store: any Journal, _ host: Host) { (self.store, self.host) = (store, host) }
+    package init(_ store: any Journal, _ host: Host) { (self.store, self.host) = (store, host) }
 
-    func claim(_ output: PathBytes, for job: Job, replacing replaceable: ReplaceableOutputs) -> ClaimRefusal? {
+    package func claim(_ output: PathBytes, for job: Job, replacing replaceable: ReplaceableOutputs) -> ClaimRefusal? {
         claims.withLock { claims in
             if let holder = claims.holders[output], holder.job != job.id {
                 // Two actions never write one path at a time.
@@ -46,7 +47,7 @@ final class DestinationClaims: OutputClaims {
         return isOwn || replaceable.contains(.others) ? nil : ClaimRefusal(source: maker.source)
     }
 
-    func release(of job: Job, areMade: Bool) {
+    package func release(of job: Job, areMade: Bool) {
         let outputs = claims.withLock { $0.outputs.removeValue(forKey: job.id) ?? [] }
         guard !outputs.isEmpty else { return }
         if areMade {

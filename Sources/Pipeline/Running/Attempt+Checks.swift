@@ -1,17 +1,18 @@
-import Gates
 import ActionAPI
 import FileEvents
+import Gates
 import Glibc
+package import Jobs
 import PluginProtocol
 import Records
 import Rules
 import Settling
-import System
+package import System
 
 // The checks of a job immediately before its action starts.
 extension Attempt {
     /// Checks the file and the conditions of the rule that need its content; returns nil to continue.
-    func check(_ part: inout Part, _ files: WatchedPaths) async -> Termination? {
+    package func check(_ part: inout AttemptPart, _ files: WatchedPaths) async -> AttemptTermination? {
         if part.job.hasLostInput {
             let message = "a finished step that is no longer in the rule has moved or removed the file"
             return .outcome(Outcome(.failed, message, code: "rule-changed"))
@@ -24,13 +25,13 @@ extension Attempt {
     }
 
     /// Makes a job wait until the kernel lets a file be read; a change of its mode or owner ends the wait.
-    private func unreadable(_ part: Part, _ waiting: Waiting) -> Termination {
+    private func unreadable(_ part: AttemptPart, _ waiting: Waiting) -> AttemptTermination {
         let age = host.clock.time().since(part.job.event.time)
         let pause = rule.retry.pause(whileNotReady: rule.settle.quiet(isPolled: false), age: age)
         return .waiting(waiting, pause: pause)
     }
 
-    private func checkFile(_ part: Part, _ files: WatchedPaths) -> Termination? {
+    private func checkFile(_ part: AttemptPart, _ files: WatchedPaths) -> AttemptTermination? {
         let event = part.job.event
         guard event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw, event.tail == nil else { return nil }
         switch files.inspect(at: event.path) {
@@ -46,7 +47,7 @@ extension Attempt {
         }
     }
 
-    private func checkConditions(_ part: Part) -> Termination? {
+    private func checkConditions(_ part: AttemptPart) -> AttemptTermination? {
         let job = part.job
         guard job.event.origin != .manual else { return nil }
         guard job.event.kind.isLifecycle || rule.root(matching: job.event.path) != nil else {
@@ -63,7 +64,7 @@ extension Attempt {
     }
 
     /// Checks `ready`; a missing file, or one named by a user, is not waited for.
-    private func checkReady(_ part: Part, _ files: WatchedPaths) async -> Termination? {
+    private func checkReady(_ part: AttemptPart, _ files: WatchedPaths) async -> AttemptTermination? {
         let event = part.job.event
         guard let ready = rule.ready, !part.input.isInterrupted, event.origin != .manual,
             event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw,
@@ -90,7 +91,7 @@ extension Attempt {
     }
 
     /// Makes the files of a set wait for a file of the set that cannot start.
-    func keepSetTogether(_ parts: inout [Part]) {
+    package func keepSetTogether(_ parts: inout [AttemptPart]) {
         guard rule.group != nil, let other = parts.first(where: \.isOver) else { return }
         var pause = Duration.seconds(1)
         if case .waiting(_, let longer) = other.termination { pause = longer }
@@ -103,7 +104,7 @@ extension Attempt {
     /// Checks whether a file was rewritten with the same bytes, for rules that do not receive such changes.
     ///
     /// The checksum is stored with the ledger row once the job has succeeded.
-    private func compareContent(_ part: inout Part, _ files: WatchedPaths) -> Termination? {
+    private func compareContent(_ part: inout AttemptPart, _ files: WatchedPaths) -> AttemptTermination? {
         let event = part.job.event
         guard rule.sameContent == .ignore, !part.job.isStored, event.snapshot.type == .file,
             event.kind == .created || event.kind == .modified

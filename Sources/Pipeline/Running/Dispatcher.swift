@@ -1,36 +1,37 @@
-import Monitoring
-import Gates
 import ActionAPI
-import FileEvents
+package import FileEvents
+package import Gates
+package import Jobs
+import Monitoring
 import PluginProtocol
-import Reconciling
-import Rules
+package import Reconciling
+package import Records
+package import Rules
 import Settling
-import Records
-import System
+package import System
 
 /// The last stage: leases due jobs, runs their actions on threads of a pool, and records their outcomes.
 ///
 /// It belongs to the engine's thread; only the actions run elsewhere.
-struct Dispatcher: ~Copyable {
-    let engine: Engine
-    let conditions: Conditions
-    var jobs: JobRegistry
-    var lanes: Lanes
-    var uses = FileUses()
-    var pauses = Pauses()
+package struct Dispatcher: ~Copyable {
+    package let engine: EngineContext
+    package let conditions: Conditions
+    package var jobs: JobRegistry
+    package var lanes: Lanes
+    package var uses = FileUses()
+    package var pauses = Pauses()
     /// The rule and the jobs of each running attempt, by its first job, and the signal that stops it for a newer
     /// event.
     private var running: [JobID: (rule: RuleID, inputs: [OpenJob], stop: StopSignal?)] = [:]
     /// The rules that were added again while an old attempt ran that is now finished.
     ///
     /// Nothing starts until their jobs are restored.
-    var returned: Set<RuleID> = []
-    var prepared: PreparedAttempts
-    var givenUp = GivenUpJobs()
-    var sets = FileSets()
+    package var returned: Set<RuleID> = []
+    package var prepared: PreparedAttempts
+    package var givenUp = GivenUpJobs()
+    package var sets: FileSets
 
-    init(_ engine: Engine, _ rules: [RuleState], _ conditions: Conditions) {
+    package init(_ engine: EngineContext, _ rules: [RuleState], _ conditions: Conditions) {
         let options = engine.options
         // Before `self`: Swift 6.3.1 destroys a stored existential that is assigned after others were read.
         let lanes = Lanes(limit: options.jobs, extra: options.extraJobs, rules: engine.ruleset.rules)
@@ -39,20 +40,22 @@ struct Dispatcher: ~Copyable {
         self.conditions = conditions
         self.lanes = lanes
         self.prepared = prepared
-        jobs = JobRegistry(engine, rules)
+        sets = FileSets(timeout: options.timeout)
+        jobs = JobRegistry(
+            engine.ruleset, rules, engine.store, engine.chains, on: engine.host, report: engine.report)
     }
 
     /// Sets other rules; running jobs finish under the rule with which they started.
-    mutating func change(to ruleset: Ruleset, _ states: [RuleState]) {
+    package mutating func change(to ruleset: Ruleset, _ states: [RuleState]) {
         lanes.rename(jobs.rules.change(to: ruleset, states, at: engine.host.clock.time()))
         lanes.change(to: ruleset.rules)
     }
 
     /// The number of attempts whose actions have started.
-    var runningCount: Int { lanes.count - prepared.count }
+    package var runningCount: Int { lanes.count - prepared.count }
 
     /// Returns the running job with the id, even if its rule was removed since; nil if no attempt at it runs.
-    func runningInput(_ id: JobID) -> (rule: RuleID, input: OpenJob)? {
+    package func runningInput(_ id: JobID) -> (rule: RuleID, input: OpenJob)? {
         for attempt in running.values {
             if let input = attempt.inputs.first(where: { $0.job.id == id }) { return (attempt.rule, input) }
         }
@@ -60,13 +63,13 @@ struct Dispatcher: ~Copyable {
     }
 
     /// Returns the unfinished job with the id.
-    func find(_ id: JobID) -> (state: RuleState, number: UInt64)? {
+    package func find(_ id: JobID) -> (state: RuleState, number: UInt64)? {
         guard let (rule, input) = runningInput(id) else { return jobs.rules.find(id) }
         return jobs.rules[rule].map { ($0, input.job.number) }
     }
 
     /// Returns the earliest time after the last turn at which ``fill(_:at:isGathering:)`` may have new work.
-    func nextDeadline(
+    package func nextDeadline(
         after last: ContinuousClock.Instant, _ reconciler: borrowing Reconciler
     ) -> ContinuousClock.Instant? {
         let times = jobs.rules.active(reconciler).flatMap { state in
@@ -76,7 +79,7 @@ struct Dispatcher: ~Copyable {
     }
 
     /// Returns the number of jobs that run, or would start if a slot were free.
-    func dueJobs(_ reconciler: borrowing Reconciler) -> Int {
+    package func dueJobs(_ reconciler: borrowing Reconciler) -> Int {
         guard !pauses.all else { return running.count }
         let waiting = jobs.rules.active(reconciler).reduce(0) { sum, state in
             guard !pauses.hold(state.rule.name), state.ruleGates.window?.opens == nil else { return sum }
@@ -95,7 +98,7 @@ struct Dispatcher: ~Copyable {
     ///   - reconciler: The reconciler, which has received all hints.
     ///   - now: The current time.
     ///   - isGathering: Whether the jobs of a batch wait for further ones.
-    mutating func fill(_ reconciler: inout Reconciler, at now: ContinuousClock.Instant, isGathering: Bool) {
+    package mutating func fill(_ reconciler: inout Reconciler, at now: ContinuousClock.Instant, isGathering: Bool) {
         let time = gateTime(reconciler, at: now)
         sets.forgetListings()
         lanes.startFilling()
@@ -128,12 +131,12 @@ struct Dispatcher: ~Copyable {
     }
 
     /// Returns the clocks and the files by which gates decide.
-    func gateTime(_ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) -> GateTime {
+    package func gateTime(_ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) -> GateTime {
         GateTime(now: now, time: engine.host.clock.time(), clock: engine.options.clock, files: reconciler.openedFiles)
     }
 
     /// Whether any job could be leased.
-    func hasWork(_ reconciler: borrowing Reconciler) -> Bool {
+    package func hasWork(_ reconciler: borrowing Reconciler) -> Bool {
         !givenUp.queue.isEmpty || jobs.rules.active(reconciler).contains { hasWork($0, reconciler) }
     }
 
@@ -182,7 +185,7 @@ struct Dispatcher: ~Copyable {
     }
 
     /// Closes the batch of a rule if nothing of it is left to lease, so that the next event starts another one.
-    func closeBatch(_ state: RuleState, _ reconciler: borrowing Reconciler) {
+    package func closeBatch(_ state: RuleState, _ reconciler: borrowing Reconciler) {
         if !hasWork(state, reconciler) { state.ruleGates.batch?.close() }
     }
 
@@ -199,7 +202,7 @@ struct Dispatcher: ~Copyable {
     }
 
     /// Stops the attempt at an offer whose file has changed.
-    func stop(_ view: Int, _ number: UInt64) {
+    package func stop(_ view: Int, _ number: UInt64) {
         guard let job = jobs.rules[view].jobs[number] else { return }
         running[job.id]?.stop?.raise()
     }
@@ -207,7 +210,9 @@ struct Dispatcher: ~Copyable {
     // MARK: on_failure
 
     /// Whether `on_failure` could start for a job if a slot were free.
-    var hasGivenUp: Bool { givenUp.queue.contains { jobs.rules[$0.rule].map { !pauses.hold($0.rule.name) } ?? false } }
+    package var hasGivenUp: Bool {
+        givenUp.queue.contains { jobs.rules[$0.rule].map { !pauses.hold($0.rule.name) } ?? false }
+    }
 
     /// Starts `on_failure` for the jobs for which there are slots, and whose files are not in use.
     private mutating func startGivenUp(_ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) {
@@ -235,7 +240,7 @@ struct Dispatcher: ~Copyable {
     ///   - outputs: The paths that the last step has written.
     ///   - id: The job.
     ///   - reconciler: The reconciler, which has received all hints.
-    mutating func record(
+    package mutating func record(
         _ steps: [FinishedStep], writing outputs: Set<PathBytes>, of id: JobID, _ reconciler: inout Reconciler
     ) {
         guard let (state, number) = find(id) else { return }
@@ -244,7 +249,7 @@ struct Dispatcher: ~Copyable {
     }
 
     /// Blocks a path that the running step of a job is about to write.
-    func declare(_ path: PathBytes, of id: JobID, _ reconciler: inout Reconciler) {
+    package func declare(_ path: PathBytes, of id: JobID, _ reconciler: inout Reconciler) {
         guard let (state, number) = find(id) else { return }
         reconciler.views[state.index].declareOutput(number, path)
     }
@@ -252,7 +257,9 @@ struct Dispatcher: ~Copyable {
     /// Records the result of an attempt.
     ///
     /// All hints that were queued when the result arrived must be received before.
-    mutating func record(_ result: Attempt.Result, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant) {
+    package mutating func record(
+        _ result: AttemptResult, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
+    ) {
         guard let first = result.parts.first?.job else { preconditionFailure("an attempt at no job") }
         lanes.end(first.id, at: now)
         uses.remove(result.parts.flatMap(\.job.event.paths))
@@ -269,19 +276,8 @@ struct Dispatcher: ~Copyable {
         sets.takeBackCount(of: result, state)
         let isCollected = result.rule.isCollected
         let wasRestarted = attempt?.stop?.isRaised ?? false
-        // Jobs that ran together and failed together are retried together.
-        let random = engine.host.random()
-        var reports: [AttemptReport] = []
-        for part in result.parts {
-            let ended = JobRegistry.EndedAttempt(
-                part: part, state: state, started: result.started,
-                // Brief jobs that ran in one attempt are each assigned a part of the time.
-                duration: isCollected ? result.duration : result.duration / result.parts.count,
-                random: isCollected ? random : engine.host.random(), wasRestarted: wasRestarted, now: now,
-                batch: isCollected ? first.id : part.job.id)
-            if let report = jobs.record(ended, &reconciler) { reports.append(report) }
-            wake(part.job.event.paths, &reconciler)
-        }
+        let reports = jobs.record(result, state, wasRestarted: wasRestarted, &reconciler, at: now)
+        for part in result.parts { wake(part.job.event.paths, &reconciler) }
         givenUp.queue(result.parts.map(\.job.number), of: state)
         if reports.count > 1, isCollected {
             engine.report(.batch(reports))
@@ -298,7 +294,7 @@ struct Dispatcher: ~Copyable {
         for path in paths { reconciler.wake(Self.busy(path)) }
     }
 
-    private func recordEnd(of result: Attempt.Result, at now: ContinuousClock.Instant) {
+    private func recordEnd(of result: AttemptResult, at now: ContinuousClock.Instant) {
         let outputs = result.parts.flatMap { part in
             if case .outcome(let outcome) = part.termination { outcome.outputs } else { [PathBytes]() }
         }
@@ -317,7 +313,7 @@ struct Dispatcher: ~Copyable {
     }
 
     /// Records in the circuit breaker whether the rule's action works.
-    private func recordSigns(of result: Attempt.Result, _ state: RuleState, at now: ContinuousClock.Instant) {
+    private func recordSigns(of result: AttemptResult, _ state: RuleState, at now: ContinuousClock.Instant) {
         guard !engine.options.isOnce else { return }
         let groups = result.rule.isCollected ? [result.parts[...]] : result.parts.indices.map { result.parts[$0...$0] }
         for parts in groups {
@@ -341,7 +337,7 @@ extension CircuitBreaker {
     /// Returns the significance of an attempt for the rule's action, and the message of a failure.
     ///
     /// One success in a batch is enough, since the shared cause then works.
-    static func sign(of parts: ArraySlice<Attempt.Part>) -> (Sign, message: String) {
+    package static func sign(of parts: ArraySlice<AttemptPart>) -> (Sign, message: String) {
         var sign = Sign.nothing
         var message = ""
         for part in parts where part.hasStarted {

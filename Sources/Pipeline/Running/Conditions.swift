@@ -1,25 +1,26 @@
-import Monitoring
-import Gates
 import ActionAPI
-import FileEvents
-import Logging
-import Rules
+package import FileEvents
+import Gates
+import Jobs
+package import Logging
+package import Monitoring
+package import Rules
 import System
-import Watching
+package import Watching
 
 /// The conditions of the running rules, as evaluated for the reconciler.
 ///
 /// It belongs to the engine's thread, and persists across reloads.
-final class Conditions {
-    var ruleset: Ruleset
+package final class Conditions {
+    package var ruleset: Ruleset
     private let log: Logger
     /// The content types of files for `stop` of earlier rules; discarded after each turn.
     private var contents: [PathBytes: ConditionInput.Content] = [:]
     /// The refusals that were logged in this turn.
     private var logged: Set<Refusal> = []
-    private(set) var writers = WriterSource.none
+    package private(set) var writers = WriterSource.none
     /// The interrupted actions that may have removed their input, by the numbers of their offers.
-    var interrupted: [UInt64: (action: Action, job: Job)] = [:]
+    package var interrupted: [UInt64: (action: Action, job: Job)] = [:]
     private let finds: (@Sendable (Rule, Action, Job) -> Bool)?
 
     private struct Refusal: Hashable {
@@ -28,20 +29,20 @@ final class Conditions {
     }
 
     /// The source of information about writers.
-    enum WriterSource {
+    package enum WriterSource {
         case none
         /// The kernel does not report writers to this process.
         case denied
         case recorder(WriterRecorder)
     }
 
-    init(_ ruleset: Ruleset, log: Logger, hasWork: (@Sendable (Rule, Action, Job) -> Bool)?) {
+    package init(_ ruleset: Ruleset, log: Logger, hasWork: (@Sendable (Rule, Action, Job) -> Bool)?) {
         (self.ruleset, self.log) = (ruleset, log)
         finds = hasWork
     }
 
     /// Whether the interrupted action of an offer finds its own output.
-    func hasWork(_ number: UInt64) -> Bool {
+    package func hasWork(_ number: UInt64) -> Bool {
         guard let finds, let (action, job) = interrupted[number], let index = ruleset.index(of: job.rule) else {
             return false
         }
@@ -49,13 +50,13 @@ final class Conditions {
     }
 
     /// Whether ``interrupted`` is used.
-    var asksForWork: Bool { finds != nil }
+    package var asksForWork: Bool { finds != nil }
 
     /// Whether a rule receives an event.
     ///
     /// It does if no earlier rule with `stop` receives it, and its own `where` matches, needs the content, or will
     /// match by time alone.
-    func admit(_ event: FileEvent, rule index: Int) -> Bool {
+    package func admit(_ event: FileEvent, rule index: Int) -> Bool {
         if ruleset.isAfterStop(index), ruleset.stopper(of: event, to: index, reading: content) != nil { return false }
         guard ruleset.rules[index].condition != nil else { return true }
         let rule = ruleset.rules[index]
@@ -71,13 +72,13 @@ final class Conditions {
 
     /// Returns the reason why it is not known whether an earlier rule with `stop` receives an event that is admitted: its
     /// condition cannot be read.
-    func obstacle(to event: FileEvent, rule index: Int) -> String? {
+    package func obstacle(to event: FileEvent, rule index: Int) -> String? {
         guard ruleset.isAfterStop(index) else { return nil }
         return ruleset.unreadableStopper(of: event, to: index, reading: content)
     }
 
     /// Returns the process that caused an event; rules that stop others may also request it.
-    func writer(of event: FileEvent, rule index: Int) -> Writer {
+    package func writer(of event: FileEvent, rule index: Int) -> Writer {
         guard ruleset.needsWriters, !event.kind.isLifecycle, !event.kind.isRaw else { return .notAsked }
         switch writers {
         case .none: return .unknown(.unseen)
@@ -93,7 +94,7 @@ final class Conditions {
         return content
     }
 
-    func forgetContents() {
+    package func forgetContents() {
         contents.removeAll(keepingCapacity: true)
         logged.removeAll(keepingCapacity: true)
     }
@@ -101,7 +102,7 @@ final class Conditions {
     // MARK: Watching
 
     /// Starts to record writers, if a rule requests it.
-    func listen(_ report: (EngineReport) -> Void) {
+    package func listen(_ report: (EngineReport) -> Void) {
         guard case .none = writers else { return }
         do {
             writers = .recorder(try WriterRecorder())
@@ -111,13 +112,28 @@ final class Conditions {
         }
     }
 
-    func stopListening() { writers = .none }
+    package func stopListening() { writers = .none }
 
     /// Returns the scope to watch for the rules.
-    func scope(of ruleset: Ruleset, watchesBeside: Int) -> WatchScope {
+    package func scope(of ruleset: Ruleset, watchesBeside: Int) -> WatchScope {
         var scope = ruleset.scope
         if ruleset.needsWriters, case .recorder(let recorder) = writers { scope.recorder = recorder }
         scope.watchesBeside = watchesBeside
         return scope
+    }
+}
+
+extension Ruleset {
+    /// The scope to watch for all rules together.
+    package var scope: WatchScope {
+        let roots = rules.flatMap { rule in
+            rule.roots.map { WatchRoot(path: $0, backend: rule.backend, interval: rule.pollInterval) }
+        }
+        let markers = MarkerIndex(rules)
+        return WatchScope(
+            roots: roots, isRaw: rules.contains { !$0.events.isDisjoint(with: .raw) },
+            hintsFoundDirectories: rules.contains { $0.types.contains(.directory) },
+            reaches: { reaches(below: $0) }, takes: { takes($0) || markers.mayHold($0) },
+            canMatch: { canMatch(in: $0) || !markers.isEmpty })
     }
 }

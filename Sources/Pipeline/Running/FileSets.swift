@@ -1,42 +1,47 @@
-import Monitoring
-import Gates
 import ActionAPI
-import FileEvents
+package import FileEvents
+import Gates
+package import Jobs
+import Monitoring
 import PluginProtocol
-import Reconciling
-import Rules
-import Settling
+package import Reconciling
 import Records
-import System
+package import Rules
+import Settling
+package import System
 
 /// The sets of files of `group`, which are handled together once all of them exist.
 ///
 /// The files of a set are found on the disk each time, so nothing about a set has to be stored.
-struct FileSets {
+package struct FileSets {
     /// A file that belongs to a set.
-    struct Member {
-        let path: PathBytes
-        let root: PathBytes
-        var snapshot: Snapshot
+    package struct Member {
+        package let path: PathBytes
+        package let root: PathBytes
+        package var snapshot: Snapshot
 
         /// Returns the event that offers the file although it has not changed.
-        func event(_ kind: EventKind, _ time: Timestamp, origin: FileEvents.EventOrigin) -> FileEvent {
+        package func event(_ kind: EventKind, _ time: Timestamp, origin: FileEvents.EventOrigin) -> FileEvent {
             FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: origin, time: time)
         }
     }
 
+    /// The time for which a set may be incomplete before that is reported.
+    package let timeout: Duration
     /// The names under which the loop guard has counted running sets, by the first job of each.
     private var counted: [JobID: PathBytes] = [:]
     /// The names in directories that were listed in this turn.
     private var listings: [PathBytes: [PathBytes]] = [:]
 
-    mutating func forgetListings() { listings = [:] }
+    package init(timeout: Duration) { self.timeout = timeout }
+
+    package mutating func forgetListings() { listings = [:] }
 
     /// Records the name under which the loop guard has counted a set.
-    mutating func recordCount(_ name: PathBytes, _ first: JobID) { counted[first] = name }
+    package mutating func recordCount(_ name: PathBytes, _ first: JobID) { counted[first] = name }
 
     /// Removes the count of a set that was only checked.
-    mutating func takeBackCount(of result: Attempt.Result, _ state: RuleState) {
+    package mutating func takeBackCount(of result: AttemptResult, _ state: RuleState) {
         guard let name = counted.removeValue(forKey: result.parts[0].job.id),
             !result.parts.contains(where: \.hasStarted)
         else { return }
@@ -48,7 +53,7 @@ struct FileSets {
     /// Files that the rule does not match, by its conditions or by `stop` of an earlier rule, do not belong to the
     /// set. Once an action has started, the conditions are no longer checked: the action may be the reason why they
     /// do not match.
-    mutating func members(
+    package mutating func members(
         of event: FileEvent, _ state: RuleState, _ group: Grouping, _ jobs: borrowing JobRegistry,
         _ reconciler: borrowing Reconciler, hasStarted: Bool
     ) -> [Member] {
@@ -86,7 +91,7 @@ struct FileSets {
     /// Returns the reason why a set cannot be handled yet, and the pause before it is checked again.
     ///
     /// Without a pause, the next file of the set wakes it.
-    func obstacle(
+    package func obstacle(
         to members: [Member], of event: FileEvent, _ state: RuleState, _ group: Grouping, _ jobs: borrowing JobRegistry,
         _ reconciler: inout Reconciler
     ) -> (Waiting, pause: Duration?)? {
@@ -94,10 +99,9 @@ struct FileSets {
         let missing = group.missing(in: members.map(\.path))
         guard missing.isEmpty else {
             let waiting = Waiting.set(missing: missing)
-            let timeout = jobs.engine.options.timeout
             guard age >= timeout else { return (waiting, timeout - age) }
             if state.reportedSets.insert(group.name(of: event.path)).inserted {
-                jobs.engine.report(.incomplete(rule: state.rule.name, path: event.path, missing: missing, for: age))
+                jobs.report(.incomplete(rule: state.rule.name, path: event.path, missing: missing, for: age))
             }
             return (waiting, nil)
         }
@@ -128,11 +132,6 @@ extension JobRegistry {
             else { continue }
             return Refusal(id: open.job.id, snapshot: member.snapshot, message: outcome.message)
         }
-        return engine.store.refusal(rule: rule, path: member.path, snapshot: member.snapshot)
+        return journal.refusal(rule: rule, path: member.path, snapshot: member.snapshot)
     }
-}
-
-extension Grouping {
-    /// Returns one path for all files of a set.
-    func name(of path: PathBytes) -> PathBytes { path.parent.appending(key(of: path)) }
 }

@@ -1,3 +1,4 @@
+import Jobs
 package import Monitoring
 package import Rules
 

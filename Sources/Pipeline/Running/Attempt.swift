@@ -1,99 +1,36 @@
-import Gates
-import ActionAPI
+package import ActionAPI
 import FileEvents
+package import Gates
 import Glibc
 import Globbing
-import Logging
+package import Jobs
+package import Logging
 import PluginProtocol
-import Records
-import Rules
+package import Records
+package import Rules
 import Settling
-import System
+package import System
 
 /// One run of a rule's actions for one job, or for several together.
 ///
 /// It is prepared and concluded on threads of the pool, and so are handlers that block; it holds no thread while a program
 /// runs or a plugin answers. It has no access to the ledger or the queue.
-struct Attempt: Sendable {
-    /// Runs one action for several jobs, and returns one outcome for each, in order.
-    typealias Perform = @Sendable (Action, [Invocation]) async -> [Outcome]
+package struct Attempt: Sendable {
+    package let inputs: [OpenJob]
+    package let rule: Rule
+    package let perform: EngineContext.Perform
+    package let stop: StopSignal
+    package let log: Logger
+    package let host: Host
+    package let permission: StartPermission
+    package let mailbox: Mailbox
+    package let outputClaims: DestinationClaims
+    package let chains: OutputChains
 
-    enum Termination: Sendable {
-        case outcome(Outcome)
-        /// The file is gone and no action has started.
-        case gone
-        /// The file has changed since it settled, and no action has started.
-        case changed
-        /// No action has started: the file is not ready, and is checked again after the pause.
-        case waiting(Waiting, pause: Duration)
-    }
-
-    /// The state of one job.
-    struct Part: Sendable {
-        var job: Job
-        /// The job as it was leased.
-        let input: OpenJob
-        var termination = Termination.outcome(Outcome(.succeeded))
-        /// Whether it has no step left.
-        var isOver = false
-        /// Whether an action has started.
-        var hasStarted = false
-        /// The changes of this attempt that can be undone.
-        var changes: [FileChange] = []
-        /// The outputs of the last step, under each name by which the rule matches them.
-        var outputs: Set<PathBytes> = []
-        /// Whether a finished step has removed the file.
-        var hasRemovedInput = false
-        /// The metadata of the file after the last step; nil if they were not read.
-        var seen: Snapshot?
-
-        init(_ input: OpenJob) {
-            job = input.job
-            self.input = input
-        }
-
-        mutating func end(_ termination: Termination) {
-            self.termination = termination
-            isOver = true
-        }
-
-        /// The finished steps of the running list; the last one stands for all that have removed the file in this
-        /// attempt.
-        var steps: [FinishedStep] {
-            var steps = job.finishedSteps
-            if hasRemovedInput, !steps.isEmpty { steps[steps.count - 1].hasRemovedInput = true }
-            return steps
-        }
-
-        var hasSucceeded: Bool {
-            if case .outcome(let outcome) = termination { outcome.result == .succeeded } else { false }
-        }
-    }
-
-    struct Result: Sendable {
-        /// The rule at the start of the attempt.
-        var rule: Rule
-        /// The parts in the order of the jobs.
-        var parts: [Part]
-        var started: Timestamp
-        var duration: Duration
-    }
-
-    let inputs: [OpenJob]
-    let rule: Rule
-    let perform: Perform
-    let stop: StopSignal
-    let log: Logger
-    let host: Host
-    let permission: StartPermission
-    let mailbox: Mailbox
-    let outputClaims: DestinationClaims
-    let chains: OutputChains
-
-    func run() async -> Result {
+    package func run() async -> AttemptResult {
         let start = host.clock.now()
         let started = host.clock.time()
-        var parts = inputs.map(Part.init)
+        var parts = inputs.map(AttemptPart.init)
         let files = WatchedPaths(roots: rule.roots + inputs.map(\.job.event.root), in: host.fileSystem)
         for index in parts.indices {
             if let early = await check(&parts[index], files) { parts[index].end(early) }
@@ -107,18 +44,18 @@ struct Attempt: Sendable {
             collectOutputs(of: &parts[index], files)
             if let failure = parts[index].job.failure { parts[index].finish(failure, actions) }
         }
-        return Result(rule: rule, parts: parts, started: started, duration: host.clock.now() - start)
+        return AttemptResult(rule: rule, parts: parts, started: started, duration: host.clock.now() - start)
     }
 
     /// The list of actions to run.
     private var actions: [Action] { rule.actions(of: inputs[0].job) }
 
     /// The limit for a read that starts now.
-    var limit: WorkLimit { WorkLimit(stop, timeout: rule.timeout) }
+    package var limit: WorkLimit { WorkLimit(stop, timeout: rule.timeout) }
 
     // MARK: Steps
 
-    private func runSteps(_ parts: inout [Part]) async {
+    private func runSteps(_ parts: inout [AttemptPart]) async {
         let now = host.clock.time()
         let deadline = host.clock.now() + rule.timeout
         for index in parts.indices where !parts[index].isOver {
@@ -148,7 +85,7 @@ struct Attempt: Sendable {
         }
     }
 
-    private func endStep(of part: inout Part, _ outcome: Outcome, _ action: Action, isLast: Bool) {
+    private func endStep(of part: inout AttemptPart, _ outcome: Outcome, _ action: Action, isLast: Bool) {
         part.changes += outcome.changes
         guard outcome.result == .succeeded else { return part.end(.outcome(outcome)) }
         part.termination = .outcome(outcome)
@@ -160,7 +97,7 @@ struct Attempt: Sendable {
 
     /// Ends the list of `on_failure` before an action that does not accept the event; `action` is checked when rules
     /// load.
-    private func excludes(_ part: inout Part, _ action: Action) -> Bool {
+    private func excludes(_ part: inout AttemptPart, _ action: Action) -> Bool {
         let event = part.job.event
         guard part.job.failure != nil, let mask = action.events, !mask.takes(event.kind, changed: event.changed) else {
             return false
@@ -169,7 +106,7 @@ struct Attempt: Sendable {
         return true
     }
 
-    func invocation(_ job: Job, now: Timestamp, timeout: Duration) -> Invocation {
+    package func invocation(_ job: Job, now: Timestamp, timeout: Duration) -> Invocation {
         var log = log
         log[metadataKey: "rule"] = "\(rule.name)"
         log[metadataKey: "job"] = "\(job.id)"
@@ -187,7 +124,7 @@ struct Attempt: Sendable {
 
     // MARK: Outputs
 
-    private func collectOutputs(of part: inout Part, _ files: WatchedPaths) {
+    private func collectOutputs(of part: inout AttemptPart, _ files: WatchedPaths) {
         guard case .outcome(var outcome) = part.termination else { return }
         let steps = part.job.finishedSteps
         let written = steps.flatMap(\.outcome.outputs)
@@ -204,7 +141,7 @@ struct Attempt: Sendable {
     }
 
     /// Finds out whether the steps have removed the file.
-    private func look(at part: inout Part, _ files: WatchedPaths) {
+    private func look(at part: inout AttemptPart, _ files: WatchedPaths) {
         switch files.inspect(at: part.job.event.path) {
         case .present(let now):
             part.seen = now
@@ -230,7 +167,7 @@ struct Attempt: Sendable {
     }
 }
 
-extension Attempt.Part {
+extension AttemptPart {
     /// Merges the outcome of `on_failure` into that of the attempt after which the job was given up.
     ///
     /// A list that was interrupted resumes after its finished steps.
@@ -249,17 +186,4 @@ extension Attempt.Part {
         changes = whole.changes + outcomes.flatMap(\.changes)
         termination = .outcome(whole)
     }
-}
-
-// What an earlier attempt at a leased job may have done.
-extension OpenJob {
-    /// Whether an action of it has started before.
-    var hasStartedBefore: Bool {
-        if job.failure != nil || !job.steps.isEmpty { return true }
-        return (offer?.hasRun ?? (job.attempt > 1)) && job.previous?.isUnstarted != true
-    }
-    /// Whether an earlier attempt was interrupted, and may have done a part of the work.
-    var isInterrupted: Bool { offer.map { $0.isInterrupted || $0.hasSteps } ?? false }
-    /// Whether an earlier attempt may have removed the file without finishing.
-    var mayBeDone: Bool { offer.map { $0.hasRemovedInput || $0.mayHaveRemovedInput } ?? false }
 }
