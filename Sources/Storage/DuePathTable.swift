@@ -1,7 +1,7 @@
-import Records
 import FileEvents
 import GRDB
 import JSON
+import Records
 import System
 
 /// The due paths that the comparison at the start would not find.

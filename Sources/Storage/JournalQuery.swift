@@ -1,7 +1,7 @@
-package import Records
 package import FileEvents
 package import Globbing
 package import JSON
+package import Records
 package import Rules
 package import System
 

@@ -1,8 +1,8 @@
-package import Records
 import FileEvents
 import Foundation
 import GRDB
 import JSON
+package import Records
 package import Rules
 package import System
 

@@ -1,6 +1,6 @@
-package import Records
-import GRDB
 import Glibc
+import GRDB
+package import Records
 package import System
 
 /// Reads a journal's file, whether Alight is running or not.

@@ -1,13 +1,13 @@
 import FileEvents
-import GRDB
 import Glibc
+import GRDB
 import Reconciling
-import Rules
 import Records
+import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// A store that cannot be opened, read or written.
 struct DiskStoreErrorTests {

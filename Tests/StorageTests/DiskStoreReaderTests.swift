@@ -3,12 +3,12 @@ import Foundation
 import GRDB
 import PluginProtocol
 import Reconciling
-import Rules
 import Records
+import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The file of a store as other connections read it, and as a kill leaves it.
 struct DiskStoreReaderTests {

@@ -2,12 +2,12 @@ import FileEvents
 import GRDB
 import PluginProtocol
 import Reconciling
-import Rules
 import Records
+import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Rules, clocks and devices that change between two runs of the store.
 struct DiskStoreRulesTests {

@@ -2,12 +2,12 @@ import FileEvents
 import GRDB
 import PluginProtocol
 import Reconciling
-import Rules
 import Records
+import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The state that a run finds from an earlier one.
 struct DiskStoreTests {

@@ -1,12 +1,12 @@
 import FileEvents
 import PluginProtocol
 import Reconciling
-import Rules
 import Records
+import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The history of finished jobs, and how much of it is stored.
 struct HistoryTests {

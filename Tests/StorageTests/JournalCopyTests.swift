@@ -1,16 +1,16 @@
 @preconcurrency import Dispatch
 import FileEvents
-import GRDB
 import Glibc
+import GRDB
 import PluginProtocol
 import Reconciling
-import Rules
 import Records
+import Rules
 import Storage
 import Synchronization
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// A copy of a journal file in memory, read without leaving a trace.
 struct JournalCopyTests {

@@ -1,14 +1,14 @@
 import FileEvents
 import Foundation
-import GRDB
 import Glibc
+import GRDB
 import Reconciling
 import Records
 import Storage
 import Synchronization
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// A journal that cannot be used: the error has the reason and a remedy, and the journal is not changed.
 struct JournalOpeningTests {

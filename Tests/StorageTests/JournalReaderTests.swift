@@ -1,15 +1,15 @@
 import FileEvents
 import Foundation
-import GRDB
 import Glibc
 import Globbing
+import GRDB
 import JournalFixtures
-import Rules
 import Records
+import Rules
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Reading the file of a journal from another connection.
 struct JournalReaderTests {

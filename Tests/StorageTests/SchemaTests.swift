@@ -1,8 +1,8 @@
 import Glibc
 import Storage
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The tables, which users query and later versions read.
 struct SchemaTests {

@@ -1,8 +1,8 @@
 import FileEvents
 import GRDB
 import Reconciling
-import Rules
 import Records
+import Rules
 import Storage
 import Synchronization
 import System

@@ -1,6 +1,6 @@
 package import Gates
-package import Rules
 package import Records
+package import Rules
 package import System
 
 /// The status of a running engine at one time.

@@ -1,9 +1,9 @@
-package import Gates
 package import FileEvents
+package import Gates
 import PluginProtocol
+package import Records
 package import Rules
 import Settling
-package import Records
 import Synchronization
 package import System
 package import Watching

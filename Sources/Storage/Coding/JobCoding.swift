@@ -1,7 +1,7 @@
 package import FileEvents
-package import Records
 package import JSON
 import PluginProtocol
+package import Records
 package import Rules
 import System
 

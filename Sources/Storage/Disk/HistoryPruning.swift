@@ -1,5 +1,5 @@
-import Records
 import GRDB
+import Records
 import Rules
 import System
 

@@ -1,8 +1,8 @@
-import Records
 import FileEvents
 import GRDB
 import JSON
 import PluginProtocol
+import Records
 import Rules
 import System
 

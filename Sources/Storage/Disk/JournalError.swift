@@ -1,6 +1,6 @@
-import Records
-import GRDB
 import Glibc
+import GRDB
+import Records
 package import System
 
 /// A reason why a journal can't be opened.

@@ -1,5 +1,5 @@
-import GRDB
 import Glibc
+import GRDB
 import System
 
 /// The file of a journal before its use: found or created, checked, and opened.

@@ -1,7 +1,7 @@
-import Records
 import FileEvents
 import GRDB
 import JSON
+import Records
 import Rules
 import System
 

@@ -1,6 +1,6 @@
-import Records
 import FileEvents
 import GRDB
+import Records
 import Rules
 import System
 

@@ -1,6 +1,6 @@
-import Records
 import FileEvents
 import GRDB
+import Records
 import System
 
 /// The mount points of watched files, which identify a device after its number has changed.

@@ -1,5 +1,5 @@
-import Records
 import GRDB
+import Records
 import System
 
 /// The stored state of rules: their numbers, their first start, and the paths that they matched in their last run.

@@ -1,7 +1,7 @@
 import Foundation
 import JSON
-import TestKit
 import Testing
+import TestKit
 
 /// The JSON reader, which agrees with Foundation, runs in linear time and limits the depth.
 struct JSONReaderTests {

@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct DiskProbeTests {
     @Test func `a file that is open for writing has writers until it is closed`() {

@@ -1,6 +1,6 @@
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct SnapshotTests {
     private func copy(_ change: (inout Snapshot) -> Void) -> Snapshot {

@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct WatchedPathsTests {
     private func link(_ path: PathBytes, to target: String) { #expect(path.withCString { symlink(target, $0) } == 0) }

@@ -1,6 +1,6 @@
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct WorkerPoolTests {
     @Test func `work that turns out to be slow runs in parallel after the other threads are woken`() {

@@ -1,7 +1,7 @@
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 @testable import Configuration
 

@@ -2,8 +2,8 @@ import Configuration
 import Glibc
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct ConfinementDecodingTests {
     /// Loads rules as if on a machine with these properties.

@@ -1,9 +1,9 @@
-import JSON
 import FileEvents
+import JSON
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 @testable import Configuration
 

@@ -3,8 +3,8 @@ import FileEvents
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// A catalog with some handlers, both built-in ones and a plugin.
 struct FakeCatalog: HandlerCatalog {

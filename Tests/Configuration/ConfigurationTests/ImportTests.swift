@@ -2,8 +2,8 @@ import Configuration
 import FileEvents
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct ImportTests {
     private static let directory = Golden.directory.appending("Import")

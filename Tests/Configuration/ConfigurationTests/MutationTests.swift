@@ -1,7 +1,7 @@
 import Configuration
 import Rules
-import TestKit
 import Testing
+import TestKit
 
 /// Loading of rules files that are damaged at random, in the same way each time.
 struct MutationTests {

@@ -4,8 +4,8 @@ import Globbing
 import JSON
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct RuleDecodingTests {
     private func pattern(_ text: String) throws -> String {

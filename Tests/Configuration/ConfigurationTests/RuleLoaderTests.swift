@@ -2,8 +2,8 @@ import Configuration
 import Glibc
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct RuleLoaderTests {
     private let good = "rules: [{ path: in/*, action: log }]\n"

@@ -1,7 +1,7 @@
 import Configuration
 import Rules
-import TestKit
 import Testing
+import TestKit
 
 /// Checks for commands of rules that another user could change.
 struct TrustCheckTests {

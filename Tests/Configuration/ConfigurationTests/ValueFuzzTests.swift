@@ -3,8 +3,8 @@ import JSON
 import RegularExpressions
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 @testable import Configuration
 

@@ -2,8 +2,8 @@ import Configuration
 import JSON
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct YAMLReaderTests {
     private func read(_ text: String) -> Result<JSONValue, HandlerProblem> {

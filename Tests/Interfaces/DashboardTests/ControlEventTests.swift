@@ -1,7 +1,7 @@
 import ControlAPI
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The event stream of the server: repeated and missed events, and followers that do not read.
 struct ControlEventTests {

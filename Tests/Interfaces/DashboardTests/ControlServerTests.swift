@@ -3,8 +3,8 @@ import Dashboard
 import Glibc
 import Synchronization
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The server at its socket, with valid and invalid requests.
 struct ControlServerTests {

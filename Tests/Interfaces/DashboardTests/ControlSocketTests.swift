@@ -1,8 +1,8 @@
 import ControlAPI
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The socket file: its owner, and the files that it may replace.
 struct ControlSocketTests {

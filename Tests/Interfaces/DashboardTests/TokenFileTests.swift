@@ -1,8 +1,8 @@
 import ControlAPI
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The file that stores the token.
 struct TokenFileTests {

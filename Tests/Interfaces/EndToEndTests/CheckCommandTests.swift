@@ -1,6 +1,6 @@
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// `alight check`, as the built program: errors outside of the rules file.
 struct CheckCommandTests {

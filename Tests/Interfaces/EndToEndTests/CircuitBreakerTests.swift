@@ -1,8 +1,8 @@
 import Foundation
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Rules whose files fail and rules whose action cannot work, as users see them.
 struct CircuitBreakerTests {

@@ -1,8 +1,8 @@
 import Foundation
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The command line, as users and scripts see it.
 struct CommandTests {

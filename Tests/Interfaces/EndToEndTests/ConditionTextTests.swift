@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
-import TestKit
 import Testing
+import TestKit
 
 /// Output about conditions for users and scripts, as the built program prints it.
 struct ConditionTextTests {

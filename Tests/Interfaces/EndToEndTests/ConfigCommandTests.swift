@@ -1,8 +1,8 @@
 import Foundation
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The configuration, as the built program reads it.
 @Suite(.timeLimit(.minutes(2)))

@@ -1,8 +1,8 @@
 import Foundation
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Commands that change a running instance or its jobs.
 struct ControlCommandTests {

@@ -1,8 +1,8 @@
 import Foundation
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The sockets and TCP addresses of an instance, and the clients that can connect to them.
 struct ControlConnectionTests {

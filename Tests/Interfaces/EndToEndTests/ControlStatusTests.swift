@@ -2,8 +2,8 @@ import Foundation
 import Glibc
 import JournalFixtures
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The status, the jobs and the events that a running instance reports.
 struct ControlStatusTests {

@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The program is killed repeatedly while files change, and nothing is lost.
 ///

@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Each directory in `examples/` is an example that works as its README says.
 struct ExampleTests {

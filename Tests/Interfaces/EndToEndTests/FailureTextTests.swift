@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
-import TestKit
 import Testing
+import TestKit
 
 /// Output about failures, and about how rules handle them, as the built program prints it.
 struct FailureTextTests {

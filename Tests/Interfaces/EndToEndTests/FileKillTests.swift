@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Files that are copied and moved while the program is killed repeatedly.
 struct FileKillTests {

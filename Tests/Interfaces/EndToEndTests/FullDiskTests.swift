@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Actions whose result does not fit on the disk.
 @Suite(.enabled(if: SmallDisk.problem == nil, "\(SmallDisk.problem ?? "")"))

@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// `alight import` and `alight new`, as the built program: the rules that they write run.
 struct ImportCommandTests {

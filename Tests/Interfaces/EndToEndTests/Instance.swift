@@ -1,8 +1,8 @@
 import Foundation
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// A running instance with two rules, and the commands and requests that it receives.
 enum Instance {

@@ -3,8 +3,8 @@ import Glibc
 import JournalFixtures
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// `alight jobs`, as the built program.
 struct JobsCommandTests {

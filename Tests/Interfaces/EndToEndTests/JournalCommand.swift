@@ -1,6 +1,6 @@
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Commands of the built program that read a journal.
 enum JournalCommand {

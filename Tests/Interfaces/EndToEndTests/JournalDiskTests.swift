@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// A journal on a full disk, or on a disk that cannot be written.
 ///

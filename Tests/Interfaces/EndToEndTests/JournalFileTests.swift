@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Journal files that are damaged, foreign or in use, and the program's reaction.
 struct JournalFileTests {

@@ -2,8 +2,8 @@ import Glibc
 import JournalFixtures
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// A journal file that is removed or damaged by another process while the program runs.
 struct JournalLossTests {

@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The program with exhausted system resources, or with output that is not read.
 struct LimitTests {

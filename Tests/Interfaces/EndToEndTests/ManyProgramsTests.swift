@@ -1,8 +1,8 @@
 import Foundation
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// A thousand programs at the same time.
 struct ManyProgramsTests {

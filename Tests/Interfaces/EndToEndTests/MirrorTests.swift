@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The reported events are enough to reconstruct the tree: see `Tests/Drivers/MirrorDriver`.
 ///

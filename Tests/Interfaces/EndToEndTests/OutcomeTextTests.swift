@@ -1,8 +1,8 @@
 import Foundation
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Output about finished jobs: their outputs, and whether they were undone.
 struct OutcomeTextTests {

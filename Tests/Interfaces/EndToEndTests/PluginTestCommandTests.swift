@@ -1,7 +1,7 @@
 import Foundation
 import JSON
-import TestKit
 import Testing
+import TestKit
 
 /// `alight plugins test`: it finds the errors of a plugin, and reports no others.
 struct PluginTestCommandTests {

@@ -2,8 +2,8 @@ import Foundation
 import Glibc
 import JSON
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// `alight plugins`, `describe` and `new`, and the plugin written in Swift.
 struct PluginsCommandTests {

@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Rules that are replaced while the program runs.
 struct ReloadTests {

@@ -2,8 +2,8 @@ import Foundation
 import JournalFixtures
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// `alight retry` and `alight discard`, as the built program.
 struct RetryCommandTests {

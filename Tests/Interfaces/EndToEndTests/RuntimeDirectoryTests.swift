@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The directories of the control socket and of scratch directories, when that of the session cannot be used.
 @Suite(.enabled(if: geteuid() == 0, "only root can become another user"))

@@ -1,6 +1,6 @@
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Each file in `Scenarios/` is one test of the built program.
 struct ScenarioTests {

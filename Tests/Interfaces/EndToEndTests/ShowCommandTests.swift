@@ -2,8 +2,8 @@ import Foundation
 import JournalFixtures
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// `alight show`, as the built program.
 struct ShowCommandTests {

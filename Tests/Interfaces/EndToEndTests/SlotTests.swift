@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
-import TestKit
 import Testing
+import TestKit
 
 /// Rules whose actions use all slots for a long time, beside other rules.
 struct SlotTests {

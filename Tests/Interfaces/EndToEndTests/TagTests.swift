@@ -1,5 +1,5 @@
-import TestKit
 import Testing
+import TestKit
 
 struct TagTests {
     private static let rules = """

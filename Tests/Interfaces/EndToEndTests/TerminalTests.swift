@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// SIGHUP: a request to reload, or the hangup of the terminal.
 struct TerminalTests {

@@ -2,8 +2,8 @@ import Glibc
 import JournalFixtures
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Commands that read a journal leave nothing behind.
 struct TracelessTests {

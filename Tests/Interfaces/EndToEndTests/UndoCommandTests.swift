@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// `alight undo`, as the built program.
 struct UndoCommandTests {

@@ -1,6 +1,6 @@
 import Glibc
-import TestKit
 import Testing
+import TestKit
 
 /// A rule that needs a variable, in a shell that has not set it.
 struct VariableTests {

@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The writing process of a file (S53), across reloads and restarts.
 struct WriterTests {

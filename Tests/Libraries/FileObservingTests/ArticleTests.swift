@@ -1,7 +1,7 @@
 import FileObserving
 import Foundation
-import TestKit
 import Testing
+import TestKit
 
 /// The code of the documentation, compiled: each of its blocks appears here, line by line.
 struct ArticleTests {

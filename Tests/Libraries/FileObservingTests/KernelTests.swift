@@ -3,8 +3,8 @@ import FileObserving
 import Foundation
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Observers on the real file system.
 struct KernelTests {

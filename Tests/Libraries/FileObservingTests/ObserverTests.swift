@@ -2,8 +2,8 @@ import FileEvents
 import FileObserving
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Observers with a fake source and a manual clock: which events are delivered, when and to which consumer.
 struct ObserverTests {

@@ -1,8 +1,8 @@
 import FileEvents
-import System
-import TestKit
-import Testing
 @testable import FileObserving
+import System
+import Testing
+import TestKit
 
 /// The events that a reader has not received yet, and how they merge.
 struct ReaderRowsTests {

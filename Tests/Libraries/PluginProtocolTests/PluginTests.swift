@@ -3,8 +3,8 @@ import Glibc
 import JSON
 import PluginProtocol
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// `Plugin` in a separate program, called as Alight calls it.
 struct PluginTests {

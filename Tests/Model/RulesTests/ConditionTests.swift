@@ -3,8 +3,8 @@ import Globbing
 import RegularExpressions
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Conditions, evaluated from metadata alone.
 struct ConditionTests {

@@ -1,8 +1,8 @@
 import FileEvents
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct ConfinementTests {
     @Test(arguments: [

@@ -2,8 +2,8 @@ import FileEvents
 import Globbing
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The explanation of a rule for a path, from given observations of the disk.
 struct ExplanationTests {

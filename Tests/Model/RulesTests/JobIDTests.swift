@@ -1,7 +1,7 @@
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct JobIDTests {
     static func make(_ milliseconds: Int64, using generator: inout SeededGenerator) -> JobID {

@@ -1,7 +1,7 @@
 import PluginProtocol
 import Rules
-import TestKit
 import Testing
+import TestKit
 
 struct RetryPolicyTests {
     struct Case: Sendable, CustomTestStringConvertible {

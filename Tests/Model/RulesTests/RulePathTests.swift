@@ -1,8 +1,8 @@
 import Globbing
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The paths that a rule matches, and the directories that must be watched for them.
 struct RulePathTests {

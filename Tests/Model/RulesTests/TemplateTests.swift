@@ -2,8 +2,8 @@ import FileEvents
 import Glibc
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct TemplateTests {
     struct Parsing: Sendable, CustomTestStringConvertible {

@@ -2,8 +2,8 @@ import FileEvents
 import Globbing
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Conditions on the process that wrote a file.
 struct WriterConditionTests {

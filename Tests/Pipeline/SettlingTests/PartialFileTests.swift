@@ -1,8 +1,8 @@
 import FileEvents
 import Foundation
 import System
-import TestKit
 import Testing
+import TestKit
 
 @testable import Settling
 

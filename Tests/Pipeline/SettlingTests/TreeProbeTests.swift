@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 @testable import Settling
 

@@ -1,6 +1,6 @@
 import System
-import TestKit
 import Testing
+import TestKit
 
 @testable import Watching
 

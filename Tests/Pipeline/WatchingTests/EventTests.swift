@@ -1,8 +1,8 @@
 import FileEvents
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 @testable import Watching
 
 struct EventTests {

@@ -1,7 +1,7 @@
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The limits of inotify, lowered in a separate user namespace.
 @Suite(.enabled(if: Machine.hasUserNamespaces, "user namespaces are needed to lower the limits"))

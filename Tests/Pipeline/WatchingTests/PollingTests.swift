@@ -2,8 +2,8 @@ import CAlightLinux
 import FileEvents
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 @testable import Watching
 

@@ -2,8 +2,8 @@ import FileEvents
 import Glibc
 import Synchronization
 import System
-import TestKit
 import Testing
+import TestKit
 import Watching
 
 struct WatcherTests {

@@ -1,5 +1,5 @@
-import Monitoring
 import FileEvents
+import Monitoring
 import Reconciling
 import Rules
 import Storage

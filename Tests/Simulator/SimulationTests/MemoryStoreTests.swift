@@ -1,8 +1,8 @@
 import FileEvents
 import Reconciling
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Ledger rows in memory.
 struct MemoryStoreTests {

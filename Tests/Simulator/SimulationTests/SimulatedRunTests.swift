@@ -2,8 +2,8 @@ import FileEvents
 import Rules
 import Simulation
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Scripted runs of the core in simulated worlds; see `Tests/Simulator/Simulation`.
 @Suite struct ScriptedCaseTests {

@@ -2,8 +2,8 @@ import FileEvents
 import Glibc
 import Simulation
 import System
-import TestKit
 import Testing
+import TestKit
 import Watching
 
 /// Random operations, some of which are not possible.

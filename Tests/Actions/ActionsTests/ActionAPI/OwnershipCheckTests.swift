@@ -2,8 +2,8 @@ import ActionAPI
 import Glibc
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Checks for users who could change what root is about to run.
 @Suite(.enabled(if: geteuid() == 0, "only root can give files away"))

@@ -5,8 +5,8 @@ import OtherActions
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Effects of `copy`, `move` and `log` on the file itself.
 struct BuiltInFileTests {

@@ -4,8 +4,8 @@ import Glibc
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The common behaviour of `copy` and `move`: the destination of a file, and conflicts there.
 struct BuiltInLocationTests {

@@ -6,8 +6,8 @@ import JSON
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Tests for writing and verifying checksums with `checksum`.
 struct ChecksumHandlerTests {

@@ -5,8 +5,8 @@ import JSON
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The paths that content handlers may write to.
 struct ContentLocationTests {

@@ -3,8 +3,8 @@ import FileActions
 import Glibc
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Several files in one call, as for a rule with `batch`.
 struct CopyBatchTests {

@@ -3,8 +3,8 @@ import Glibc
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// `copy` and `move` when the disk, the directories or other processes interfere.
 struct FileErrorTests {

@@ -3,8 +3,8 @@ import Glibc
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Tests for the file handlers.
 struct FileHandlerTests {

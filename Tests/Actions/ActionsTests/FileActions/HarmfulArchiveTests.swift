@@ -4,8 +4,8 @@ import JSON
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Archives that `extract` refuses.
 struct HarmfulArchiveTests {

@@ -4,8 +4,8 @@ import Globbing
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Leftovers of a process that ended during a copy, a move or a removal.
 struct InterruptedFileTests {

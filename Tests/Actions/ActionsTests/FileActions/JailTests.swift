@@ -5,8 +5,8 @@ import Glibc
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// No action writes or removes anything outside its own directories.
 struct JailTests {

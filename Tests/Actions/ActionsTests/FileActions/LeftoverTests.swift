@@ -1,11 +1,11 @@
+@testable import ActionAPI
 import CAlightLinux
 import Foundation
 import Glibc
-import System
-import TestKit
-import Testing
-@testable import ActionAPI
 @testable import Programs
+import System
+import Testing
+import TestKit
 
 /// No process that a program starts outlives it.
 struct LeftoverTests {

@@ -1,11 +1,11 @@
+@testable import ActionAPI
+@testable import FileActions
 import Glibc
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
-@testable import ActionAPI
-@testable import FileActions
+import TestKit
 
 /// A move to another file system while other moves are under way.
 struct MoveGroupTests {

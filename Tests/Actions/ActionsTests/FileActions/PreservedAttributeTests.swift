@@ -5,8 +5,8 @@ import JSON
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Attributes of a file that `copy` and `move` keep.
 struct PreservedAttributeTests {

@@ -1,9 +1,9 @@
 import CAlightLinux
+@testable import FileActions
 import Glibc
 import System
-import TestKit
 import Testing
-@testable import FileActions
+import TestKit
 
 /// A name is removed only while the file that makes it redundant exists under another name.
 struct RemovalTests {

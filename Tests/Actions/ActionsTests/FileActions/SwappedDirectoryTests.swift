@@ -4,8 +4,8 @@ import Glibc
 import Programs
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// A user who swaps a directory for a link cannot lead a program elsewhere.
 @Suite(.enabled(if: geteuid() == 0, "only root has rights that others could use"))

@@ -5,8 +5,8 @@ import JSON
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Changes of extended attributes by `tag`.
 struct TagHandlerTests {

@@ -4,8 +4,8 @@ import Glibc
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The trash, according to the specification of freedesktop.org.
 struct TrashTests {

@@ -7,8 +7,8 @@ import JSON
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Root does not write through a link that another user can replace.
 @Suite(.enabled(if: geteuid() == 0, "only root has rights that others could use"))

@@ -5,8 +5,8 @@ import OtherActions
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Notifications of `notify`, and its messages without a desktop.
 struct NotifyHandlerTests {

@@ -4,8 +4,8 @@ import Glibc
 import JSON
 import PluginProtocol
 import Rules
-import TestKit
 import Testing
+import TestKit
 
 /// Network errors, redirects and certificates that `webhook` meets.
 struct WebhookConnectionTests {

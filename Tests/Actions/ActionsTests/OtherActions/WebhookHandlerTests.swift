@@ -5,8 +5,8 @@ import OtherActions
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Requests that `webhook` sends.
 struct WebhookHandlerTests {

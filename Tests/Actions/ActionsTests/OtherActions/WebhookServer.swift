@@ -2,8 +2,8 @@ import Foundation
 import Glibc
 import JSON
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// A server that responds as the path of the request specifies, and records the requests.
 final class WebhookServer {

@@ -6,8 +6,8 @@ import PluginProtocol
 import Plugins
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Serving plugins that violate the protocol: each request gets the correct outcome, and no process survives.
 struct MisbehavingServersTests {

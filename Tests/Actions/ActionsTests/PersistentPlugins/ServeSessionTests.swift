@@ -1,5 +1,5 @@
-import Testing
 @testable import PersistentPlugins
+import Testing
 
 /// The conversation with a plugin, without a process or a clock.
 struct ServeSessionTests {

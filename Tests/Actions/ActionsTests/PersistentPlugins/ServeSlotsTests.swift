@@ -1,8 +1,8 @@
 import Logging
+@testable import PersistentPlugins
 import Programs
 import System
 import Testing
-@testable import PersistentPlugins
 
 extension ServeRequest {
     /// Creates a request for a process with no requirements.

@@ -1,13 +1,13 @@
+@testable import ActionAPI
 import Foundation
 import Glibc
+@testable import PersistentPlugins
 import PluginProtocol
+@testable import Plugins
 import Rules
 import System
-import TestKit
 import Testing
-@testable import ActionAPI
-@testable import PersistentPlugins
-@testable import Plugins
+import TestKit
 
 /// The processes of serving plugins: how many are started, for whom, and when they exit.
 struct ServingProcessTests {

@@ -5,8 +5,8 @@ import PluginProtocol
 import Plugins
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// A serving plugin, written in Python, and requests for it.
 struct ServingStage {

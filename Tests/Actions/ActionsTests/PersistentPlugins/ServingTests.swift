@@ -5,8 +5,8 @@ import PluginProtocol
 import Plugins
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Serving plugins that follow the protocol, as real processes.
 struct ServingTests {

@@ -5,8 +5,8 @@ import PluginProtocol
 import Plugins
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct PluginHandlerTests {
     let stage: Stage

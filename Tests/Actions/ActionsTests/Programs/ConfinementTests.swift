@@ -1,11 +1,11 @@
 import ActionAPI
 import CAlightLinux
 import Foundation
+@testable import Programs
 import Rules
 import System
-import TestKit
 import Testing
-@testable import Programs
+import TestKit
 
 /// The environment that the launcher sets up for a program, as the program sees it.
 struct ConfinementTests {

@@ -4,8 +4,8 @@ import Glibc
 import JSON
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Interrupted work on large files: it stops soon and leaves nothing behind.
 struct EndedWorkTests {

@@ -3,11 +3,11 @@ import CAlightLinux
 import Foundation
 import Glibc
 import Logging
+@testable import Programs
 import Rules
 import System
-import TestKit
 import Testing
-@testable import Programs
+import TestKit
 
 /// One launcher runs many programs, which do not affect each other.
 struct LauncherPoolTests {

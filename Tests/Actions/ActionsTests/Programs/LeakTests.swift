@@ -3,8 +3,8 @@ import Foundation
 import Glibc
 import Programs
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Each body runs in its own process, so that descriptors and children can be counted exactly.
 struct LeakTests {

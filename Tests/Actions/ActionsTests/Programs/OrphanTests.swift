@@ -2,11 +2,11 @@ import ActionAPI
 import Foundation
 import Glibc
 import PluginProtocol
+@testable import Programs
 import Rules
 import System
-import TestKit
 import Testing
-@testable import Programs
+import TestKit
 
 /// No process outlives a program that kills its launcher.
 ///

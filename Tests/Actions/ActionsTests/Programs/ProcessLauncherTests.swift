@@ -4,8 +4,8 @@ import Logging
 import Programs
 import Synchronization
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Whether the handler of SIGUSR2 has run.
 private let hasCaught = Atomic(false)

@@ -1,8 +1,8 @@
 import PluginProtocol
+@testable import Programs
 import System
 import Testing
 import TestKit
-@testable import Programs
 
 /// Plugins may print anything: reading terminates, and the result stays within the limits of the protocol.
 struct ResponseFuzzTests {

@@ -4,8 +4,8 @@ import PluginProtocol
 import Programs
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Programs that run as another user.
 ///

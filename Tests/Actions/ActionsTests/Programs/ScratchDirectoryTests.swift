@@ -3,8 +3,8 @@ import Foundation
 import Glibc
 import Programs
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// The scratch directories of attempts, and the removal of those that were abandoned.
 struct ScratchDirectoryTests {

@@ -4,8 +4,8 @@ import Glibc
 import Globbing
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// Runs one built-in handler for one file, as the engine does.
 struct BuiltInRun {

@@ -5,8 +5,8 @@ import JSON
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// A rule for the directory `in` of a tree, with one built-in action whose parameters are written as in a rules file.
 struct ContentRule {

@@ -3,8 +3,8 @@ import Glibc
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
+import TestKit
 
 /// A row of a table: the files before, the action for one of them, and the files after.
 struct FileCase: Sendable, CustomTestStringConvertible {

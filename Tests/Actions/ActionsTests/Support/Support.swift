@@ -7,12 +7,12 @@ import JSON
 import Logging
 import PersistentPlugins
 import PluginProtocol
+@testable import Plugins
 import Programs
 import Rules
 import System
-import TestKit
 import Testing
-@testable import Plugins
+import TestKit
 
 /// A temporary directory for one test, removed with its contents.
 final class TemporaryDirectory: Sendable {

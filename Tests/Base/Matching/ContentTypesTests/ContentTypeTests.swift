@@ -1,8 +1,8 @@
 import ContentTypes
 import Glibc
 import System
-import TestKit
 import Testing
+import TestKit
 
 struct ContentTypeTests {
     private static func find(_ path: PathBytes) -> ContentType.Finding {

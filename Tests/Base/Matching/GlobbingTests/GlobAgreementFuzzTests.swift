@@ -1,6 +1,6 @@
 import Globbing
-import TestKit
 import Testing
+import TestKit
 
 /// The matcher, compared with a slow and simple one on random patterns and paths.
 struct GlobAgreementFuzzTests {

@@ -1,7 +1,7 @@
 import Foundation
 import Globbing
-import TestKit
 import Testing
+import TestKit
 
 /// The examples in `docs/globs.md`, checked against the matcher.
 struct GlobDocumentationTests {

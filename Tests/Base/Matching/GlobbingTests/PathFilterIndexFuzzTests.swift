@@ -1,6 +1,6 @@
 import Globbing
-import TestKit
 import Testing
+import TestKit
 
 /// The index, compared with a check of every filter.
 @Suite struct PathFilterIndexFuzzTests {

@@ -1,6 +1,6 @@
 import Globbing
-import TestKit
 import Testing
+import TestKit
 
 /// The reasons that filters give, for random filters and paths.
 struct PathRefusalFuzzTests {

@@ -1,6 +1,6 @@
 import Globbing
-import TestKit
 import Testing
+import TestKit
 
 struct PathSamplesTests {
     private static func glob(_ pattern: String) -> Glob {

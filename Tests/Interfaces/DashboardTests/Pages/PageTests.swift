@@ -2,8 +2,8 @@ import ControlAPI
 import Glibc
 import JSON
 import System
-import TestKit
 import Testing
+import TestKit
 
 @testable import Dashboard
 

@@ -1,5 +1,6 @@
 import Engine
 import FileEvents
+import Jobs
 import Rules
 import Running
 import System

@@ -5,6 +5,7 @@ import Glibc
 import Monitoring
 import PluginProtocol
 import Rules
+import Running
 import Storage
 import System
 import Testing

@@ -1,7 +1,7 @@
 import PluginProtocol
 import Rules
-import TestKit
 import Testing
+import TestKit
 
 /// The report that shows that the engine completes its turns.
 @Suite(.timeLimit(.minutes(2)))
