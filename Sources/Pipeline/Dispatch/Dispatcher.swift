@@ -269,14 +269,14 @@ struct Dispatcher: ~Copyable {
         let isCollected = result.rule.isCollected
         let wasRestarted = attempt?.stop?.isRaised ?? false
         // Jobs that ran together and failed together are retried together.
-        let random = engine.host.random()
+        let random = isCollected ? engine.host.random() : nil
         var reports: [AttemptReport] = []
         for part in result.parts {
             let ended = JobRegistry.EndedAttempt(
                 part: part, state: state, started: result.started,
                 // Brief jobs that ran in one attempt are each assigned a part of the time.
                 duration: isCollected ? result.duration : result.duration / result.parts.count,
-                random: isCollected ? random : engine.host.random(), wasRestarted: wasRestarted, now: now,
+                random: random, wasRestarted: wasRestarted, now: now,
                 batch: isCollected ? first.id : part.job.id)
             if let report = jobs.record(ended, &reconciler) { reports.append(report) }
             wake(part.input.paths, &reconciler)

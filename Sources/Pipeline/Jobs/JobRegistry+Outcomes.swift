@@ -16,8 +16,8 @@ extension JobRegistry {
         var state: RuleState
         var started: Timestamp
         var duration: Duration
-        /// A number from 0 to 1, for the pause before the next attempt.
-        var random: Double
+        /// The number from 0 to 1 for the pause before the next attempt, if several jobs share it.
+        var random: Double?
         /// Whether the attempt was stopped for a newer event.
         var wasRestarted: Bool
         var now: ContinuousClock.Instant
@@ -103,7 +103,7 @@ extension JobRegistry {
         }
         let record = AttemptRecord(of: ended.part, outcome, ended.started, ended.duration)
         let time = host.clock.time()
-        let fate = Fate(of: outcome, job, rule, random: ended.random, at: time)
+        let fate = Fate(of: outcome, job, rule, random: ended.random ?? host.random(), at: time)
         if let unreported = job.givenUp(record, rule) {
             giveUp(ended, outcome, unreported, &reconciler)
             return nil
