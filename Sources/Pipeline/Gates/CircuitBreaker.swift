@@ -68,7 +68,7 @@ package struct CircuitBreaker: Sendable {
     ///   - now: The current time.
     /// - Returns: The resulting change of the rule; nil if there is none.
     package mutating func record(
-        _ sign: Sign, of file: PathBytes, random: Double, at now: ContinuousClock.Instant
+        _ sign: Sign, of file: PathBytes, random: @autoclosure () -> Double, at now: ContinuousClock.Instant
     ) -> Change? {
         let wasProbe = probe == file
         if wasProbe { probe = nil }
@@ -81,7 +81,7 @@ package struct CircuitBreaker: Sendable {
         case .fails, .failsAgain, .cannotStart:
             guard !isOpen else {
                 // Attempts that started before it opened are not significant.
-                if wasProbe { backOff(random, at: now) }
+                if wasProbe { backOff(random(), at: now) }
                 return nil
             }
             if sign == .failsAgain { return nil }
@@ -89,7 +89,7 @@ package struct CircuitBreaker: Sendable {
             if sign == .cannotStart { unstarted.insert(file) } else { unstarted = [] }
             let cannotStart = unstarted.count >= Self.startLimit
             guard failed.count >= Self.limit || cannotStart else { return nil }
-            backOff(random, at: now)
+            backOff(random(), at: now)
             return .opened(failures: cannotStart ? unstarted.count : failed.count, cannotStart: cannotStart)
         }
     }

@@ -20,7 +20,7 @@ package enum Fate {
     ///   - rule: Its rule.
     ///   - random: A number from 0 to 1, for the pause before the next attempt.
     ///   - now: The current time.
-    package init(of outcome: Outcome, _ job: Job, _ rule: Rule, random: Double, at now: Timestamp) {
+    package init(of outcome: Outcome, _ job: Job, _ rule: Rule, random: @autoclosure () -> Double, at now: Timestamp) {
         switch outcome.result {
         case .succeeded: self = .ended(.succeeded)
         case .skipped: self = .ended(.skipped)
@@ -30,7 +30,7 @@ package enum Fate {
             } else if outcome.isInterrupted {
                 self = .again(.zero, counts: false)
             } else {
-                let pause = outcome.retryAfter ?? rule.retry.pause(after: job.attempt, random: random)
+                let pause = outcome.retryAfter ?? rule.retry.pause(after: job.attempt, random: random())
                 self = .again(pause, counts: true)
             }
         case .notReady:

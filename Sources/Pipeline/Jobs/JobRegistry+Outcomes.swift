@@ -17,8 +17,8 @@ extension JobRegistry {
         var state: RuleState
         var started: Timestamp
         var duration: Duration
-        /// A number from 0 to 1, for the pause before the next attempt.
-        var random: Double
+        /// The number from 0 to 1 for the pause before the next attempt, if several jobs share it.
+        var random: Double?
         /// Whether the attempt was stopped for a newer event.
         var wasRestarted: Bool
         var now: ContinuousClock.Instant
@@ -58,13 +58,13 @@ extension JobRegistry {
     ) -> [AttemptReport] {
         let isCollected = result.rule.isCollected
         // Jobs that ran together and failed together are retried together.
-        let random = host.random()
+        let random = isCollected ? host.random() : nil
         return result.parts.compactMap { part in
             let ended = EndedAttempt(
                 part: part, state: state, started: result.started,
                 // Brief jobs that ran in one attempt are each assigned a part of the time.
                 duration: isCollected ? result.duration : result.duration / result.parts.count,
-                random: isCollected ? random : host.random(), wasRestarted: wasRestarted, now: now,
+                random: random, wasRestarted: wasRestarted, now: now,
                 batch: isCollected ? result.parts[0].job.id : part.job.id)
             return record(ended, &reconciler)
         }
@@ -126,7 +126,7 @@ extension JobRegistry {
         }
         let record = AttemptRecord(of: ended.part, outcome, ended.started, ended.duration)
         let time = host.clock.time()
-        let fate = Fate(of: outcome, job, rule, random: ended.random, at: time)
+        let fate = Fate(of: outcome, job, rule, random: ended.random ?? host.random(), at: time)
         if let unreported = job.givenUp(record, rule) {
             giveUp(ended, outcome, unreported, &reconciler)
             return nil

@@ -40,12 +40,7 @@ struct PathsByName {
 
     /// Returns the index of the first path that satisfies a condition, which all later ones satisfy too.
     private func firstIndex(where condition: (PathBytes) -> Bool) -> Int {
-        var (low, high) = (0, paths.count)
-        while low < high {
-            let middle = low + (high - low) / 2
-            if condition(paths[middle]) { high = middle } else { low = middle + 1 }
-        }
-        return low
+        (0..<paths.count).bisected { condition(paths[$0]) }
     }
 
     private static func order(_ left: PathBytes, _ right: PathBytes) -> Int {

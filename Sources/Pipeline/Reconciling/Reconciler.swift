@@ -293,7 +293,10 @@ package struct Reconciler: ~Copyable {
         _ others: inout OtherNames
     ) {
         shared.dirty.setFile(nil, at: key.path)
-        if let snapshot, !hints.signs.contains(.polled) { shared.files.record(snapshot, at: key.path) }
+        // A directory without a watch, because the limit is reached, is polled or listed again.
+        if let snapshot, hints.signs.isDisjoint(with: [.listed, .polled]) {
+            shared.files.record(snapshot, at: key.path)
+        }
         for view in views(of: key) {
             let identities = views[view].settle(key.path, snapshot, hints)
             for identity in identities {

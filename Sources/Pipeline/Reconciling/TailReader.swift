@@ -65,16 +65,9 @@ enum TailReader {
     /// Returns the number of bytes before an incomplete UTF-8 character at the end.
     static func wholeCharacters(_ bytes: [UInt8]) -> Int {
         for back in 1...3 where back <= bytes.count {
-            let byte = bytes[bytes.count - back]
-            if byte & 0b1100_0000 == 0b1000_0000 { continue }
-            let length =
-                switch byte {
-                case 0b1100_0000...0b1101_1111: 2
-                case 0b1110_0000...0b1110_1111: 3
-                case 0b1111_0000...0b1111_0111: 4
-                default: 1
-                }
-            return length > back ? bytes.count - back : bytes.count
+            // The number of ones at the start of a byte is the length of its character, or 1 if it continues one.
+            let ones = (~bytes[bytes.count - back]).leadingZeroBitCount
+            if ones != 1 { return (2...4).contains(ones) && ones > back ? bytes.count - back : bytes.count }
         }
         return bytes.count
     }

@@ -305,8 +305,12 @@ extension ViewReconciler {
         var event = event
         if let tail = view.tail, !addText(&event, tail) { return }
         let isUncertain = event.paths.contains { row($0).trust == .uncertain }
+        let isNew = row(event.path).handled == nil && !isUncertain
         setHandled(event)
-        if !event.isWithoutText {
+        if event.isWithoutText {
+            // The action does not know the path, so its deletion is not reported either.
+            if isNew { set(event.path, LedgerRow(event.snapshot, isSuppressed: true)) }
+        } else {
             frozen.add(event.paths)
             shared.add(.stored(view: index, event, isUncertain: isUncertain))
         }

@@ -113,24 +113,18 @@ struct AncestorWatch {
 
 /// The roots that depend on each watch.
 struct AncestorTable {
-    private struct NamedStep: Hashable {
-        var watch: WatchDescriptor
-        var name: [UInt8]
-    }
-
-    private var users: [WatchDescriptor: [Int]] = [:]
-    private var namedUsers: [NamedStep: [Int]] = [:]
+    /// The roots by the name in the directory that leads to them; nil if only the directory itself matters.
+    private var users: [WatchDescriptor: [[UInt8]?: [Int]]] = [:]
     private var steps: [Int: [AncestorWatch.Step]] = [:]
     private var shortCounts: [Int: Int] = [:]
     private(set) var shortCount = 0
 
     /// Returns the roots that depend on the directory itself.
-    func roots(_ watch: WatchDescriptor) -> [Int] { users[watch] ?? [] }
+    func roots(_ watch: WatchDescriptor) -> [Int] { users[watch]?.values.flatMap(\.self) ?? [] }
 
     /// Returns the roots that depend on the name in the directory.
     func roots(_ watch: WatchDescriptor, _ name: UnsafeRawBufferPointer) -> [Int] {
-        guard users[watch] != nil else { return [] }
-        return namedUsers[NamedStep(watch: watch, name: Array(name))] ?? []
+        users[watch]?[Array(name)] ?? []
     }
 
     func contains(_ watch: WatchDescriptor) -> Bool { users[watch] != nil }
@@ -142,24 +136,17 @@ struct AncestorTable {
     /// - Returns: The watches that no root needs any more.
     mutating func set(_ ancestors: AncestorWatch, of root: Int) -> [WatchDescriptor] {
         let old = steps.updateValue(ancestors.steps, forKey: root) ?? []
-        for step in ancestors.steps {
-            users[step.watch, default: []].append(root)
-            if let name = step.name { namedUsers[NamedStep(watch: step.watch, name: name), default: []].append(root) }
-        }
+        for step in ancestors.steps { users[step.watch, default: [:]][step.name, default: []].append(root) }
         shortCount += ancestors.shortCount - (shortCounts.updateValue(ancestors.shortCount, forKey: root) ?? 0)
-        return old.compactMap { step in
-            if let name = step.name { Self.remove(root, from: &namedUsers, NamedStep(watch: step.watch, name: name)) }
-            return Self.remove(root, from: &users, step.watch) ? step.watch : nil
+        for step in old {
+            guard let index = users[step.watch]?[step.name]?.firstIndex(of: root) else { continue }
+            users[step.watch]?[step.name]?.remove(at: index)
+            if users[step.watch]?[step.name]?.isEmpty == true { users[step.watch]?[step.name] = nil }
         }
-    }
-
-    /// Removes one entry; returns true when it was the last one.
-    @discardableResult
-    private static func remove<Key>(_ root: Int, from table: inout [Key: [Int]], _ key: Key) -> Bool {
-        guard let index = table[key]?.firstIndex(of: root) else { return false }
-        table[key]?.remove(at: index)
-        guard table[key]?.isEmpty == true else { return false }
-        table[key] = nil
-        return true
+        return Set(old.map(\.watch)).filter { watch in
+            guard users[watch]?.isEmpty == true else { return false }
+            users[watch] = nil
+            return true
+        }
     }
 }

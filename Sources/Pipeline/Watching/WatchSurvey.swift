@@ -62,20 +62,9 @@ package struct WatchSurvey: Sendable {
             guard directory.withCString({ stat($0, &status) }) == 0, status.st_uid == geteuid() else { continue }
             let descriptors = directory.appending("fdinfo")
             for name in (try? KernelFileSystem().names(in: descriptors)) ?? [] {
-                count = (count ?? 0) + watches(in: descriptors.appending(name.bytes))
+                let lines = ProcFile.text(of: "\(descriptors.appending(name.bytes))").split(separator: "\n")
+                count = (count ?? 0) + lines.count { $0.hasPrefix("inotify wd:") }
             }
-        }
-        return count
-    }
-
-    /// Counts the lines `inotify wd:…` in a file of `/proc/PID/fdinfo`.
-    private static func watches(in path: PathBytes) -> Int {
-        guard let file = path.withCString({ fopen($0, "re") }) else { return 0 }
-        defer { fclose(file) }
-        var line = [CChar](repeating: 0, count: 512)
-        var count = 0
-        while fgets(&line, Int32(line.count), file) != nil {
-            if strncmp(line, "inotify wd:", 11) == 0 { count += 1 }
         }
         return count
     }

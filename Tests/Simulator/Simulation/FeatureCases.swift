@@ -117,6 +117,13 @@ enum FeatureCases {
             gives: "created a.x, created a.y, created a.x, created a.y"
         ) { $0.group = ["*.x", "*.y"] },
         ScriptedCase(
+            "the deletion of a file without unread text",
+            """
+            create b, settle, lease, rename b d, begin, run b, !create b, settle, !rename d c, ok b, touch c, settle, \
+            !rename c d, rename d a, replace a
+            """, gives: "created b, modified b, created a"
+        ) { $0.follows = true },
+        ScriptedCase(
             "a set that is retried when a file is gone",
             "create a.x, create a.y, start, crash, settle, lease, begin, give-up a.x, delete a.x, retry",
             gives: "created a.x, created a.y, failed a.x, failed a.y, created a.x, created a.y"

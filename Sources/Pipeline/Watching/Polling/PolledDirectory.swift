@@ -1,5 +1,4 @@
 import CAlightLinux
-import Glibc
 import System
 
 /// The contents of a directory at the last poll, stored compactly as names and fingerprints.
@@ -31,26 +30,21 @@ struct PolledDirectory {
 
     /// Adds an entry with its metadata.
     mutating func add(_ name: UnsafeRawBufferPointer, _ status: cal_stat) {
-        let isDirectory = status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
+        let file = Snapshot(status)
+        let isDirectory = file.type == .directory
         var identity = Hasher()
-        identity.combine(status.device_major)
-        identity.combine(status.device_minor)
-        identity.combine(status.inode)
-        identity.combine(status.btime_seconds)
-        identity.combine(status.btime_nanoseconds)
-        identity.combine(status.mode & UInt32(S_IFMT))
+        identity.combine(file.identity)
+        identity.combine(file.type)
         var content = Hasher()
         var attributes = Hasher()
-        attributes.combine(status.mode)
-        attributes.combine(status.uid)
-        attributes.combine(status.gid)
+        attributes.combine(file.mode)
+        attributes.combine(file.uid)
+        attributes.combine(file.gid)
         if !isDirectory {
-            content.combine(status.size)
-            content.combine(status.mtime_seconds)
-            content.combine(status.mtime_nanoseconds)
-            attributes.combine(status.nlink)
-            attributes.combine(status.ctime_seconds)
-            attributes.combine(status.ctime_nanoseconds)
+            content.combine(file.size)
+            content.combine(file.modified)
+            attributes.combine(file.links)
+            attributes.combine(file.changed)
         }
         entries.append(
             Entry(
@@ -131,13 +125,8 @@ struct PolledDirectory {
     }
 
     private func entry(named name: UnsafeRawBufferPointer) -> Entry? {
-        var (low, high) = (0, entries.count)
-        while low < high {
-            let middle = (low + high) / 2
-            let order = withName(entries[middle]) { $0.compare(name) }
-            if order == 0 { return entries[middle] }
-            if order < 0 { low = middle + 1 } else { high = middle }
-        }
-        return nil
+        let index = (0..<entries.count).bisected { withName(entries[$0]) { $0.compare(name) } >= 0 }
+        guard index < entries.count, withName(entries[index], { $0.compare(name) }) == 0 else { return nil }
+        return entries[index]
     }
 }
