@@ -56,7 +56,12 @@ extension BlockingHandler {
 
 /// The input of an action for one attempt.
 package struct Invocation: Sendable {
-    package var job: Job
+    package var job: Job {
+        _read { yield boxedJob.value }
+        set { boxedJob = Box(newValue) }
+    }
+    /// By reference, because an invocation is stored several times while its program runs.
+    private var boxedJob: Box<Job>
     /// The location of the rule: file, line and column.
     package var rule: SourcePosition
     /// The absolute directory of the rule file, to which relative paths in parameters are relative.
@@ -115,7 +120,8 @@ package struct Invocation: Sendable {
         directory: ProgramPath? = nil, stop: StopSignal, log: Logger,
         progress: @escaping @Sendable (Double, String?) -> Void = { _, _ in }
     ) {
-        (self.job, self.rule, self.baseDirectory, self.maximumAttempts) = (job, rule, baseDirectory, maximumAttempts)
+        boxedJob = Box(job)
+        (self.rule, self.baseDirectory, self.maximumAttempts) = (rule, baseDirectory, maximumAttempts)
         (self.parameters, self.roots, self.now, self.captures) = (parameters, roots, now, captures)
         (self.timeout, self.batch, self.environment, self.directory) = (timeout, batch, environment, directory)
         (self.steps, stepOutputs) = (steps, steps.map(\.outputs))

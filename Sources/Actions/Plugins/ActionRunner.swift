@@ -22,30 +22,51 @@ package struct ActionRunner: Sendable {
     ///   - invocations: One invocation per job; several in a batch. Their `parameters` are replaced.
     /// - Returns: The outcome of the attempt for each invocation, in order.
     package func run(_ action: Action, _ invocations: [Invocation]) async -> [Outcome] {
+        switch prepare(action, invocations) {
+        case .plugin(let handler, let invocations): return await handler.perform(invocations)
+        case .builtIn(let handler, let invocations):
+            for invocation in invocations where await !invocation.mayStart() {
+                return invocations.map { _ in .interrupted("Alight stops") }
+            }
+            return added(await handler.perform(invocations), invocations)
+        case .command(let call, let invocations):
+            return await host.run(invocations, most: invocations.first?.batch ?? 1, call)
+        case .problem(let outcome): return invocations.map { _ in outcome }
+        }
+    }
+
+    private enum Preparation {
+        /// It waits as late as possible until it may start; see `PluginHost`.
+        case plugin(any Handler, [Invocation])
+        case builtIn(any Handler, [Invocation])
+        case command((Invocation) -> PluginHost.Call, [Invocation])
+        case problem(Outcome)
+    }
+
+    @inline(never) private func prepare(_ action: Action, _ invocations: [Invocation]) -> Preparation {
         var invocations = invocations
-        func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
         do throws(HandlerProblem) {
             switch action.work {
             case .use(let reference, let with):
                 let handler = try handler(for: reference, filling: with, into: &invocations)
-                // A plugin waits as late as possible; see `PluginHost`.
-                guard reference.location == nil else { return await handler.perform(invocations) }
-                for invocation in invocations where await !invocation.mayStart() {
-                    return all(.interrupted("Alight stops"))
-                }
+                guard reference.location == nil else { return .plugin(handler, invocations) }
                 for index in invocations.indices { invocations[index].madeDirectories = MadeDirectories() }
-                return zip(invocations, await handler.perform(invocations)).map { invocation, outcome in
-                    var outcome = outcome
-                    if outcome.changes.isEmpty { outcome.changes = invocation.madeDirectories?.changes ?? [] }
-                    return outcome
-                }
+                return .builtIn(handler, invocations)
             case .exec, .shell:
                 for index in invocations.indices { invocations[index].parameters = .object([:]) }
-                let call = try CommandCall.make(for: action, invocations.first)
-                return await host.run(invocations, most: invocations.first?.batch ?? 1, call)
+                return .command(try CommandCall.make(for: action, invocations.first), invocations)
             }
         } catch {
-            return all(.cannotStart(error.message, mayPass: Self.wasThere(action)))
+            return .problem(.cannotStart(error.message, mayPass: Self.wasThere(action)))
+        }
+    }
+
+    /// Adds the directories that a handler has made.
+    @inline(never) private func added(_ outcomes: [Outcome], _ invocations: [Invocation]) -> [Outcome] {
+        zip(invocations, outcomes).map { invocation, outcome in
+            var outcome = outcome
+            if outcome.changes.isEmpty { outcome.changes = invocation.madeDirectories?.changes ?? [] }
+            return outcome
         }
     }
 

@@ -107,79 +107,142 @@ package struct PluginHost: Sendable {
     /// A request, and the line that is sent.
     typealias Request = (request: PluginRequest, input: [UInt8])
 
-    private func run(_ invocations: ArraySlice<Invocation>, _ call: (Invocation) -> Call) async -> [Outcome] {
-        guard let first = invocations.first else { return [] }
-        func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
-        let program = call(first)
-        guard !first.stop.isRaised else { return all(.interrupted("Alight stops")) }
-        if let problem = ownershipProblem(of: program, for: first) {
-            return all(.cannotStart(problem, mayPass: program.wasThere))
-        }
-        // For a program that is started for this request, execve(2) detects that.
-        if program.serving != nil, let outcome = absence(of: program) { return all(outcome) }
+    /// The run of a program for a request, with everything that is needed until its end.
+    ///
+    /// It is an object, and the asynchronous functions are short, because their memory is held while the program runs.
+    private final class Run {
+        let program: Call
+        let invocations: ArraySlice<Invocation>
         let scratch: PathBytes
-        do throws(ScratchFailure) {
-            scratch = try scratchDirectories.make(user: first.confinement.user, for: first.job.id)
-        } catch {
-            return all(Outcome(.retry, error.message, code: "scratch"))
+        /// Whether each file was there before; an earlier step may have moved it.
+        let hadInput: [Bool]
+        var made: Request?
+        var table: OutcomeTable?
+        var confinement = ProgramConfinement()
+
+        init(_ program: Call, _ invocations: ArraySlice<Invocation>, scratch: PathBytes) {
+            (self.program, self.invocations, self.scratch) = (program, invocations, scratch)
+            hadInput = invocations.map { $0.expectsSettled || $0.hasInput }
         }
-        // An earlier step may have moved it.
-        let hadInput = invocations.map { $0.expectsSettled || $0.hasInput }
-        var outcomes = await run(program, invocations, first, call, scratch: scratch)
-        guard !DirectoryRemoval.removeEmpty(scratch) else { return outcomes }
-        // What a program left behind may be the very file that is gone, unless it reports that it removed that.
-        let lost = zip(hadInput, zip(invocations, outcomes)).map { hadInput, job in
-            hadInput && !job.0.hasInput && !job.1.outputs.contains(job.0.job.event.path)
+
+        var first: Invocation { invocations[invocations.startIndex] }
+
+        func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
+
+        /// The request, which is created while the program starts if it has not been before.
+        func request() -> Request {
+            if let made { return made }
+            let request = PluginRequest(invocations, scratch: scratch)
+            // Without parameters the request contains no number that JSON cannot represent.
+            let made = (request, (try? request.encodedBytes()) ?? [])
+            self.made = made
+            return made
         }
-        if lost.contains(true), let (place, problem) = await keep(scratch, for: first.job.id) {
-            for index in outcomes.indices where lost[index] {
-                outcomes[index].fail(
-                    "the file is gone, and the program left files in its scratch directory: see '\(place)'"
-                        + (problem.map { ", which is removed when Alight stops, since they cannot be moved: \($0)" }
-                            ?? ""))
-            }
-            guard problem == nil else { return outcomes }
+    }
+
+    private func run(_ invocations: ArraySlice<Invocation>, _ call: (Invocation) -> Call) async -> [Outcome] {
+        let run: Run
+        switch begin(invocations, call) {
+        case .success(let begun): run = begun
+        case .failure(let refusal): return invocations.map { _ in refusal.outcome }
         }
-        remove(scratch, first.log)
+        var outcomes = await perform(run, call)
+        guard !DirectoryRemoval.removeEmpty(run.scratch) else { return outcomes }
+        let lost = lostFiles(run, outcomes)
+        if lost.contains(true), let place = await keep(run.scratch, for: run.first.job.id) {
+            fail(&outcomes, lost, place)
+            guard place.problem == nil else { return outcomes }
+        }
+        remove(run.scratch, run.first.log)
         return outcomes
     }
 
-    private func run(
-        _ program: Call, _ invocations: ArraySlice<Invocation>, _ first: Invocation, _ call: (Invocation) -> Call,
-        scratch: PathBytes
-    ) async -> [Outcome] {
-        func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
-        var made: Request?
+    private struct Refusal: Error { var outcome: Outcome }
+
+    @inline(never) private func begin(
+        _ invocations: ArraySlice<Invocation>, _ call: (Invocation) -> Call
+    ) -> Result<Run, Refusal> {
+        let first = invocations[invocations.startIndex]
+        let program = call(first)
+        guard !first.stop.isRaised else { return .failure(Refusal(outcome: .interrupted("Alight stops"))) }
+        if let problem = ownershipProblem(of: program, for: first) {
+            return .failure(Refusal(outcome: .cannotStart(problem, mayPass: program.wasThere)))
+        }
+        // For a program that is started for this request, execve(2) detects that.
+        if program.serving != nil, let outcome = absence(of: program) { return .failure(Refusal(outcome: outcome)) }
+        do throws(ScratchFailure) {
+            let scratch = try scratchDirectories.make(user: first.confinement.user, for: first.job.id)
+            return .success(Run(program, invocations, scratch: scratch))
+        } catch {
+            return .failure(Refusal(outcome: Outcome(.retry, error.message, code: "scratch")))
+        }
+    }
+
+    /// Returns for each event whether what the program left behind may be the very file that is gone, unless it reports
+    /// that it removed that.
+    @inline(never) private func lostFiles(_ run: Run, _ outcomes: [Outcome]) -> [Bool] {
+        zip(run.hadInput, zip(run.invocations, outcomes)).map { hadInput, job in
+            hadInput && !job.0.hasInput && !job.1.outputs.contains(job.0.job.event.path)
+        }
+    }
+
+    @inline(never) private func fail(_ outcomes: inout [Outcome], _ lost: [Bool], _ left: KeptFiles.Place) {
+        for index in outcomes.indices where lost[index] {
+            outcomes[index].fail(
+                "the file is gone, and the program left files in its scratch directory: see '\(left.place)'"
+                    + (left.problem.map { ", which is removed when Alight stops, since they cannot be moved: \($0)" }
+                        ?? ""))
+        }
+    }
+
+    private enum Preparation {
+        case ends(Outcome)
+        /// The request is too large.
+        case isSplit
+        case serves(Call.Serving)
+        case starts
+    }
+
+    private func perform(_ run: Run, _ call: (Invocation) -> Call) async -> [Outcome] {
+        switch prepare(run) {
+        case .ends(let outcome): return run.all(outcome)
+        case .isSplit:
+            let half = run.invocations.count / 2
+            return await self.run(run.invocations.prefix(half), call)
+                + self.run(run.invocations.dropFirst(half), call)
+        case .serves(let serving):
+            return await serve(run, serving)
+        case .starts:
+            let log = ProgramLog(logger: run.first.log)
+            return conclude(run, log, await start(run, log))
+        }
+    }
+
+    @inline(never) private func prepare(_ run: Run) -> Preparation {
+        let (program, first) = (run.program, run.first)
         // A request for one event that is never too large is written while the program starts.
-        if program.serving != nil || invocations.count > 1 || !first.hasSmallRequest {
-            let request = PluginRequest(invocations, scratch: scratch)
+        if program.serving != nil || run.invocations.count > 1 || !first.hasSmallRequest {
+            let request = PluginRequest(run.invocations, scratch: run.scratch)
             guard let input = try? request.encodedBytes() else {
-                return all(Outcome(.failed, "the parameters can't be written as JSON", code: "bad-request"))
+                return .ends(Outcome(.failed, "the parameters can't be written as JSON", code: "bad-request"))
             }
             guard input.count <= Self.requestLimit || program.input == .nothing else {
-                guard invocations.count > 1 else {
-                    let message = "the request has \(input.count) bytes, and 1 MiB is allowed"
-                    return all(Outcome(.failed, message, code: "bad-request"))
-                }
-                let half = invocations.count / 2
-                return await run(invocations.prefix(half), call) + run(invocations.dropFirst(half), call)
+                guard run.invocations.count == 1 else { return .isSplit }
+                let message = "the request has \(input.count) bytes, and 1 MiB is allowed"
+                return .ends(Outcome(.failed, message, code: "bad-request"))
             }
-            made = (request, input)
+            run.made = (request, input)
         }
         do throws(HandlerProblem) {
-            let confinement = try confinement(of: program, invocations, scratch: scratch)
-            let table = OutcomeTable(
-                program: program.program, isIdempotent: program.isIdempotent, answers: program.answers,
-                directory: directory(of: program, first, confinement, scratch: scratch).path, timeout: first.timeout,
-                limits: confinement.limits)
-            if let serving = program.serving, let made {
-                let outcomes = await serve(program, serving, first, made, table, confinement)
-                return explained(outcomes, program, mayPass: false)
-            }
-            return await run(program, invocations, first, made, scratch: scratch, table, confinement)
+            run.confinement = try confinement(of: program, run.invocations, scratch: run.scratch)
         } catch {
-            return all(.cannotStart("\(program.program): \(error.message)", mayPass: false))
+            return .ends(.cannotStart("\(program.program): \(error.message)", mayPass: false))
         }
+        run.table = OutcomeTable(
+            program: program.program, isIdempotent: program.isIdempotent, answers: program.answers,
+            directory: directory(of: program, first, run.confinement, scratch: run.scratch).path,
+            timeout: first.timeout, limits: run.confinement.limits)
+        return program.serving.map { .serves($0) } ?? .starts
     }
 
     /// Replaces the outcomes of a program that could not be started, if it does not exist or may not be executed.
@@ -236,44 +299,45 @@ package struct PluginHost: Sendable {
         return ProgramPath(call.answers || confinement.grants != nil ? scratch : invocation.baseDirectory)
     }
 
-    /// Runs the program once, in the environment of the first event; a request that is still nil is created while the
-    /// program starts.
-    private func run(
-        _ call: Call, _ invocations: ArraySlice<Invocation>, _ invocation: Invocation, _ prepared: Request?,
-        scratch: PathBytes, _ table: OutcomeTable, _ confinement: ProgramConfinement
-    ) async -> [Outcome] {
+    /// Runs the program once, in the environment of the first event.
+    private func start(_ run: Run, _ log: ProgramLog) async -> ProgramResult {
+        let progress = run.first.progress
+        return await launcher.run(
+            command(run), stop: run.first.stop, mayStart: run.first.mayStart,
+            report: { line in
+                if case .progress(let fraction, let message) = log.take(line) { progress(fraction, message) }
+            }, lateInput: { run.program.input == .request ? run.request().input : [] })
+    }
+
+    @inline(never) private func command(_ run: Run) -> Command {
+        let (call, invocation) = (run.program, run.first)
         var command = Command(
             executable: call.executable, arguments: call.arguments,
-            environment: variables(for: invocation, scratch: scratch),
-            directory: directory(of: call, invocation, confinement, scratch: scratch),
+            environment: variables(for: invocation, scratch: run.scratch),
+            directory: directory(of: call, invocation, run.confinement, scratch: run.scratch),
             output: call.answers ? .collected(limit: ResponseReader.limit) : .reported,
             timeout: invocation.timeout, grace: grace)
         command.entersDirectoryFirst = invocation.directory == nil
         command.hasInput = call.input == .request
-        command.confinement = confinement
-        command.whenOverdue = { [grace] in
-            invocation.log.warning("\(OutcomeTable.overdue(call.program, after: invocation.timeout, grace: grace))")
+        command.confinement = run.confinement
+        command.whenOverdue = { [grace, log = invocation.log, timeout = invocation.timeout] in
+            log.warning("\(OutcomeTable.overdue(call.program, after: timeout, grace: grace))")
         }
-        let log = ProgramLog(logger: invocation.log)
-        var prepared = prepared
-        func made() -> Request {
-            if let prepared { return prepared }
-            let request = PluginRequest(invocations, scratch: scratch)
-            // Without parameters the request contains no number that JSON cannot represent.
-            let made = (request, (try? request.encodedBytes()) ?? [])
-            prepared = made
-            return made
-        }
-        let take: @Sendable (ArraySlice<UInt8>) -> Void = { line in
-            if case .progress(let fraction, let message) = log.take(line) { invocation.progress(fraction, message) }
-        }
-        let ended = await launcher.run(
-            command, stop: invocation.stop, mayStart: invocation.mayStart, report: take,
-            lateInput: { call.input == .request ? made().input : [] })
+        return command
+    }
+
+    @inline(never) private func conclude(_ run: Run, _ log: ProgramLog, _ ended: ProgramResult) -> [Outcome] {
         log.finish(unread: ended.unread)
-        let results = table.outcomes(of: ended, count: invocations.count)
-        let outcomes = recorded(results, of: call, invocation.log, made(), ended.termination)
-        return explained(outcomes, call, mayPass: ended.miss?.mayPass(in: confinement) ?? false)
+        guard let table = run.table else { return [] }
+        let results = table.outcomes(of: ended, count: run.invocations.count)
+        let outcomes = recorded(results, of: run.program, run.first.log, run.request(), ended.termination)
+        return explained(outcomes, run.program, mayPass: ended.miss?.mayPass(in: run.confinement) ?? false)
+    }
+
+    private func serve(_ run: Run, _ serving: Call.Serving) async -> [Outcome] {
+        guard let made = run.made, let table = run.table else { return [] }
+        let outcomes = await serve(run.program, serving, run.first, made, table, run.confinement)
+        return explained(outcomes, run.program, mayPass: false)
     }
 
     /// Logs the warnings about a reply, and returns the outcomes with the records of their process.

@@ -2,26 +2,45 @@ import ActionAPI
 import FileEvents
 import Gates
 import Glibc
-package import Jobs
+import Globbing
+import Jobs
+import Logging
+import Monitoring
 import PluginProtocol
 import Records
 import Rules
 import Settling
-package import System
+import System
 
 // The checks of a job immediately before its action starts.
 extension Attempt {
-    /// Checks the file and the conditions of the rule that need its content; returns nil to continue.
-    package func check(_ part: inout AttemptPart, _ files: WatchedPaths) async -> AttemptTermination? {
+    /// The result of the checks that need no program.
+    private enum Check {
+        case passes
+        case ends(AttemptTermination)
+        /// A program has to be asked; the pause is that before it is asked again.
+        case asks(Action, Invocation, pause: Duration)
+    }
+
+    /// Checks the file and the conditions of the rule that need its content, and ends the part if one fails.
+    package func check(_ part: inout AttemptPart, _ files: WatchedPaths) async {
+        switch firstCheck(part, files) {
+        case .ends(let termination): return part.end(termination)
+        case .asks(let question, let invocation, let pause):
+            take(await perform(question, [invocation]), &part, pause: pause)
+        case .passes: break
+        }
+        if !part.isOver { compareContent(&part, files) }
+    }
+
+    @inline(never) private func firstCheck(_ part: AttemptPart, _ files: WatchedPaths) -> Check {
         if part.job.hasLostInput {
             let message = "a finished step that is no longer in the rule has moved or removed the file"
-            return .outcome(Outcome(.failed, message, code: "rule-changed"))
+            return .ends(.outcome(Outcome(.failed, message, code: "rule-changed")))
         }
         // A condition may no longer match because of what a finished step has done.
-        guard part.job.steps.isEmpty, part.job.failure == nil else { return nil }
-        if let early = checkFile(part, files) ?? checkConditions(part) { return early }
-        if let early = await checkReady(part, files) { return early }
-        return compareContent(&part, files)
+        guard part.job.steps.isEmpty, part.job.failure == nil else { return .passes }
+        return (checkFile(part, files) ?? checkConditions(part)).map { .ends($0) } ?? checkReady(part, files)
     }
 
     /// Makes a job wait until the kernel lets a file be read; a change of its mode or owner ends the wait.
@@ -64,30 +83,34 @@ extension Attempt {
     }
 
     /// Checks `ready`; a missing file, or one named by a user, is not waited for.
-    private func checkReady(_ part: AttemptPart, _ files: WatchedPaths) async -> AttemptTermination? {
+    private func checkReady(_ part: AttemptPart, _ files: WatchedPaths) -> Check {
         let event = part.job.event
         guard let ready = rule.ready, !part.input.isInterrupted, event.origin != .manual,
             event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw,
             case .present(let snapshot) = files.inspect(at: event.path)
-        else { return nil }
+        else { return .passes }
         let now = host.clock.time()
         let pause = rule.retry.pause(whileNotReady: rule.settle.quiet(isPolled: false), age: now.since(event.time))
         let waiting = ready.waiting(event.path, snapshot, now: now, .system, stat: { files.inspect(at: $0) })
-        if let (waiting, known) = waiting { return .waiting(waiting, pause: known ?? pause) }
-        guard let question = rule.question else { return nil }
+        if let (waiting, known) = waiting { return .ends(.waiting(waiting, pause: known ?? pause)) }
+        guard let question = rule.question else { return .passes }
         files.forget()
-        let outcomes = await perform(question, [invocation(part.job, now: now, timeout: rule.timeout)])
+        return .asks(question, invocation(part.job, now: now, timeout: rule.timeout), pause: pause)
+    }
+
+    /// Takes the answer of the program of `ready`.
+    @inline(never) private func take(_ outcomes: [Outcome], _ part: inout AttemptPart, pause: Duration) {
         guard var outcome = outcomes.first else { preconditionFailure("an action has an outcome for its event") }
-        if outcome.result == .succeeded { return nil }
+        if outcome.result == .succeeded { return }
         if outcome.process?.status == 75 {
-            return .waiting(Waiting(.command, "'ready' reports: \(outcome.message)"), pause: pause)
+            return part.end(.waiting(Waiting(.command, "'ready' reports: \(outcome.message)"), pause: pause))
         }
         // No action has started, so the next attempt has to check again.
-        if outcome.isInterrupted { return .waiting(Waiting(.command, "'ready' was stopped"), pause: .zero) }
+        if outcome.isInterrupted { return part.end(.waiting(Waiting(.command, "'ready' was stopped"), pause: .zero)) }
         outcome.isUnstarted = !part.input.hasStartedBefore
         outcome.message = (outcome.isUnstarted ? "'ready': " : "'ready', run again: ") + outcome.message
         outcome.code = Outcome.readyCode
-        return .outcome(outcome)
+        part.end(.outcome(outcome))
     }
 
     /// Makes the files of a set wait for a file of the set that cannot start.
@@ -104,7 +127,15 @@ extension Attempt {
     /// Checks whether a file was rewritten with the same bytes, for rules that do not receive such changes.
     ///
     /// The checksum is stored with the ledger row once the job has succeeded.
-    private func compareContent(_ part: inout AttemptPart, _ files: WatchedPaths) -> AttemptTermination? {
+    @inline(never) private func compareContent(_ part: inout AttemptPart, _ files: WatchedPaths) {
+        // Not before a list of which steps have finished, nor before `on_failure`.
+        guard part.job.steps.isEmpty, part.job.failure == nil, let found = changedContent(of: &part, files) else {
+            return
+        }
+        part.end(found)
+    }
+
+    private func changedContent(of part: inout AttemptPart, _ files: WatchedPaths) -> AttemptTermination? {
         let event = part.job.event
         guard rule.sameContent == .ignore, !part.job.isStored, event.snapshot.type == .file,
             event.kind == .created || event.kind == .modified

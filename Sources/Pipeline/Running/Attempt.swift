@@ -1,21 +1,25 @@
-package import ActionAPI
+import ActionAPI
 import FileEvents
-package import Gates
+import Gates
 import Glibc
 import Globbing
-package import Jobs
-package import Logging
+import Jobs
+import Logging
+import Monitoring
 import PluginProtocol
-package import Records
-package import Rules
+import Records
+import Rules
 import Settling
-package import System
+import System
 
 /// One run of a rule's actions for one job, or for several together.
 ///
 /// It is prepared and concluded on threads of the pool, and so are handlers that block; it holds no thread while a program
 /// runs or a plugin answers. It has no access to the ledger or the queue.
-package struct Attempt: Sendable {
+///
+/// While it is suspended, its memory is that of its asynchronous functions. So they are short, and all else is in
+/// functions that are not inlined into them.
+package final class Attempt: Sendable {
     package let inputs: [OpenJob]
     package let rule: Rule
     package let perform: EngineContext.Perform
@@ -27,24 +31,53 @@ package struct Attempt: Sendable {
     package let outputClaims: DestinationClaims
     package let chains: OutputChains
 
-    package func run() async -> AttemptResult {
-        let start = host.clock.now()
-        let started = host.clock.time()
+    package init(
+        _ inputs: [OpenJob], _ rule: Rule, _ engine: EngineContext, stop: StopSignal, permission: StartPermission,
+        outputClaims: DestinationClaims
+    ) {
+        (self.inputs, self.rule, self.stop) = (inputs, rule, stop)
+        (self.permission, self.outputClaims) = (permission, outputClaims)
+        (perform, log, host) = (engine.perform, engine.log, engine.host)
+        (mailbox, chains) = (engine.mailbox, engine.chains)
+    }
+
+    /// Runs the actions, and sends the result to the engine.
+    package func run() async {
+        let start = (host.clock.now(), host.clock.time())
         var parts = inputs.map(AttemptPart.init)
         let files = WatchedPaths(roots: rule.roots + inputs.map(\.job.event.root), in: host.fileSystem)
-        for index in parts.indices {
-            if let early = await check(&parts[index], files) { parts[index].end(early) }
+        for index in parts.indices { await check(&parts[index], files) }
+        let begun = begin(&parts, files)
+        for (step, action) in actions.enumerated() {
+            let due = due(&parts, at: step, action)
+            guard !due.isEmpty else { continue }
+            finish(&parts, due, step, await perform(action, invocations(parts, due, step, since: begun)))
         }
+        conclude(&parts, files, since: start)
+    }
+
+    @inline(never) private func begin(
+        _ parts: inout [AttemptPart], _ files: WatchedPaths
+    ) -> (ContinuousClock.Instant, time: Timestamp) {
         keepSetTogether(&parts)
-        for index in parts.indices where !parts[index].isOver { parts[index].hasStarted = true }
+        for index in parts.indices where !parts[index].isOver {
+            parts[index].hasStarted = true
+            parts[index].termination = .outcome(parts[index].job.finishedSteps.last?.outcome ?? Outcome(.succeeded))
+        }
         // An open directory prevents its file system from being unmounted.
         files.forget()
-        await runSteps(&parts)
+        return (host.clock.now(), host.clock.time())
+    }
+
+    @inline(never) private func conclude(
+        _ parts: inout [AttemptPart], _ files: WatchedPaths, since start: (ContinuousClock.Instant, time: Timestamp)
+    ) {
         for index in parts.indices where parts[index].hasStarted {
             collectOutputs(of: &parts[index], files)
             if let failure = parts[index].job.failure { parts[index].finish(failure, actions) }
         }
-        return AttemptResult(rule: rule, parts: parts, started: started, duration: host.clock.now() - start)
+        let duration = host.clock.now() - start.0
+        mailbox.post(.ended(AttemptResult(rule: rule, parts: parts, started: start.time, duration: duration)))
     }
 
     /// The list of actions to run.
@@ -55,33 +88,33 @@ package struct Attempt: Sendable {
 
     // MARK: Steps
 
-    private func runSteps(_ parts: inout [AttemptPart]) async {
-        let now = host.clock.time()
-        let deadline = host.clock.now() + rule.timeout
-        for index in parts.indices where !parts[index].isOver {
-            parts[index].termination = .outcome(parts[index].job.finishedSteps.last?.outcome ?? Outcome(.succeeded))
+    /// Returns the parts whose next step is the given one; ends those that it excludes, and all of them at a stop.
+    @inline(never) private func due(_ parts: inout [AttemptPart], at step: Int, _ action: Action) -> [Int] {
+        var due = parts.indices.filter { !parts[$0].isOver && parts[$0].job.finishedSteps.count == step }
+        due.removeAll { excludes(&parts[$0], action) }
+        guard !due.isEmpty, stop.isRaised else { return due }
+        for index in due { parts[index].end(.outcome(.interrupted("stopped between two steps"))) }
+        return []
+    }
+
+    @inline(never) private func invocations(
+        _ parts: [AttemptPart], _ due: [Int], _ step: Int, since start: (ContinuousClock.Instant, time: Timestamp)
+    ) -> [Invocation] {
+        let left = start.0 + rule.timeout - host.clock.now()
+        return due.map { index in
+            let job = parts[index].job
+            var invocation = invocation(job, now: start.time, timeout: inputs.count == 1 ? left : rule.timeout)
+            invocation.expectsSettled =
+                step == 0 && job.failure == nil && !parts[index].job.isStored
+                && (job.event.kind == .created || job.event.kind == .modified)
+            return invocation
         }
-        for (step, action) in actions.enumerated() {
-            var due = parts.indices.filter { !parts[$0].isOver && parts[$0].job.finishedSteps.count == step }
-            due.removeAll { excludes(&parts[$0], action) }
-            guard !due.isEmpty else { continue }
-            if stop.isRaised {
-                for index in due { parts[index].end(.outcome(.interrupted("stopped between two steps"))) }
-                continue
-            }
-            let timeout = inputs.count == 1 ? deadline - host.clock.now() : rule.timeout
-            let invocations = due.map { index in
-                let job = parts[index].job
-                var invocation = invocation(job, now: now, timeout: timeout)
-                invocation.expectsSettled =
-                    step == 0 && job.failure == nil && !job.isStored
-                    && (job.event.kind == .created || job.event.kind == .modified)
-                return invocation
-            }
-            let outcomes = await perform(action, invocations)
-            precondition(outcomes.count == due.count, "an action has one outcome for each of its events")
-            let isLast = step + 1 == actions.count
-            for (index, outcome) in zip(due, outcomes) { endStep(of: &parts[index], outcome, action, isLast: isLast) }
+    }
+
+    @inline(never) private func finish(_ parts: inout [AttemptPart], _ due: [Int], _ step: Int, _ outcomes: [Outcome]) {
+        precondition(outcomes.count == due.count, "an action has one outcome for each of its events")
+        for (index, outcome) in zip(due, outcomes) {
+            endStep(of: &parts[index], outcome, actions[step], isLast: step + 1 == actions.count)
         }
     }
 
@@ -114,7 +147,7 @@ package struct Attempt: Sendable {
             for: job, now: now, timeout: timeout, count: inputs.count, stop: stop, log: log)
         invocation.outputClaims = outputClaims
         invocation.mayStart = { [permission] in await permission.wait() }
-        invocation.willWrite = { path in
+        invocation.willWrite = { [self] path in
             // Before the file exists, so that a rule that runs for it at once knows its depth.
             chains.add(path, of: job.event.path)
             for name in names(of: path) { mailbox.post(.declared(job.id, name)) }

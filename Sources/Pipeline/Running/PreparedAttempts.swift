@@ -29,9 +29,7 @@ package struct PreparedAttempts {
 
     package mutating func add(_ inputs: [OpenJob], _ rule: Rule, _ stop: StopSignal) {
         attempts.append(
-            Attempt(
-                inputs: inputs, rule: rule, perform: engine.perform, stop: stop, log: engine.log, host: engine.host,
-                permission: permission, mailbox: engine.mailbox, outputClaims: outputClaims, chains: engine.chains))
+            Attempt(inputs, rule, engine, stop: stop, permission: permission, outputClaims: outputClaims))
     }
 
     /// Starts the attempts on threads of the pool; their actions wait for ``launch(running:)``.
@@ -40,7 +38,7 @@ package struct PreparedAttempts {
         isSubmitted = true
         let isQuick = engine.mailbox.gather(started: attempts.count, running: running)
         executor.submit(
-            attempts.map { attempt in { attempt.mailbox.post(.ended(await attempt.run())) } }, isQuick: isQuick)
+            attempts.map { attempt in { await attempt.run() } }, isQuick: isQuick)
     }
 
     /// Lets the actions of the submitted attempts start.

@@ -100,9 +100,9 @@ struct ConfigurationTests {
         Case(
             text: "action: log", message: "1:1: unknown key 'action'",
             help: "it belongs in a rules file, see docs/rules.md"),
-        Case(text: "jobs: 0", message: "1:7: 'jobs' must be a whole number from 1 to 256, not '0'"),
+        Case(text: "jobs: 0", message: "1:7: 'jobs' must be a whole number from 1 to 4096, not '0'"),
         Case(
-            text: "jobs: \"4\"", message: "1:7: 'jobs' must be a whole number from 1 to 256, not '4'",
+            text: "jobs: \"4\"", message: "1:7: 'jobs' must be a whole number from 1 to 4096, not '4'",
             help: "write it without quotes"),
         Case(
             text: "jobs: { limit: 4, extra: -1 }",
@@ -228,7 +228,7 @@ struct ConfigurationTests {
 
     @Test(arguments: [
         ("ALIGHT_EXTERNAL_URL", "https://", "ALIGHT_EXTERNAL_URL: invalid host name '' in 'https://'"),
-        ("ALIGHT_JOBS", "many", "ALIGHT_JOBS: 'jobs' must be a whole number from 1 to 256, not 'many'"),
+        ("ALIGHT_JOBS", "many", "ALIGHT_JOBS: 'jobs' must be a whole number from 1 to 4096, not 'many'"),
         ("ALIGHT_RETENTION", "long", "ALIGHT_RETENTION: invalid duration 'long'"),
         ("ALIGHT_LISTEN", "80", "ALIGHT_LISTEN: '80' is not an address with a port"),
         ("ALIGHT_LOG_FORMAT", "xml", "ALIGHT_LOG_FORMAT: 'format' can't be 'xml'"),

@@ -154,7 +154,7 @@ struct ApplyCommandTests {
         (["note", "in"], 2, "error: there is no rule 'note'\n    help: write 'notes'; the rules are notes, others\n"),
         (["others", "in"], 3, "error: the rule 'others' is disabled"), (["notes"], 2, "Missing expected argument"),
         (["notes", "in/empty"], 4, "the rule 'notes' matches none of these files\n"),
-        (["notes", "--jobs", "0", "in"], 2, "is not between 1 and 256"), (["notes", ""], 2, "a path is empty"),
+        (["notes", "--jobs", "0", "in"], 2, "is not between 1 and 4096"), (["notes", ""], 2, "a path is empty"),
     ]
 
     @Test(arguments: mistakes)

@@ -71,7 +71,7 @@ struct ConfigCommandTests {
             let (status, output, error) = Self.run(tree, command + ["--config", "c.yaml"])
             #expect(status == 3)
             #expect(output.isEmpty)
-            #expect(error.contains("c.yaml:1:7: error: 'jobs' must be a whole number from 1 to 256, not 'none'"))
+            #expect(error.contains("c.yaml:1:7: error: 'jobs' must be a whole number from 1 to 4096, not 'none'"))
         }
     }
 
@@ -84,7 +84,8 @@ struct ConfigCommandTests {
             #expect(named.status == 3)
             let variable = Self.run(tree, ["config"], ["ALIGHT_JOBS": "0"])
             #expect(variable.status == 2)
-            #expect(variable.error.contains("error: ALIGHT_JOBS: 'jobs' must be a whole number from 1 to 256, not '0'"))
+            #expect(
+                variable.error.contains("error: ALIGHT_JOBS: 'jobs' must be a whole number from 1 to 4096, not '0'"))
         }
     }
 

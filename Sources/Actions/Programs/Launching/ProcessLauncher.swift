@@ -51,22 +51,25 @@ package final class ProcessLauncher: Sendable {
         report: @escaping @Sendable (ArraySlice<UInt8>) -> Void = { _ in }, lateInput: (() -> [UInt8])? = nil
     ) async -> ProgramResult {
         let start = ContinuousClock.now
+        let launched: Result<LaunchedProgram, LaunchFailure>
         do throws(LaunchFailure) {
-            let prepared = try prepare(command, converses: false)
-            guard await mayStart() else {
-                pool.give(prepared.launcher)
-                throw LaunchFailure("Alight stops")
-            }
-            let program = try self.start(prepared)
-            let input = lateInput?() ?? command.input
-            return await withUnsafeContinuation { continuation in
-                RunningProgram(command, program, input: input, since: start, report: report) {
-                    continuation.resume(returning: $0)
-                }.begin(stop: stop)
-            }
+            launched = .success(try await launch(command, mayStart))
         } catch {
-            return ProgramResult(termination: error.termination)
+            launched = .failure(error)
         }
+        return await withUnsafeContinuation { continuation in
+            serve(launched, command, since: start, stop, report, lateInput) { continuation.resume(returning: $0) }
+        }
+    }
+
+    /// Everything for the start is released before the program runs.
+    private func launch(
+        _ command: Command, _ mayStart: () async -> Bool
+    ) async throws(LaunchFailure) -> LaunchedProgram {
+        let prepared = try prepare(command, converses: false)
+        if await mayStart() { return try start(prepared) }
+        pool.give(prepared.launcher)
+        throw LaunchFailure("Alight stops")
     }
 
     /// Runs a program, and blocks until it and all its descendants have exited.
@@ -75,15 +78,23 @@ package final class ProcessLauncher: Sendable {
         report: @escaping @Sendable (ArraySlice<UInt8>) -> Void = { _ in }, lateInput: (() -> [UInt8])? = nil
     ) -> ProgramResult {
         let start = ContinuousClock.now
-        do throws(LaunchFailure) {
-            let program = try self.start(command, converses: false)
-            let result = PendingValue<ProgramResult>()
+        let launched = Result { () throws(LaunchFailure) in try self.start(command, converses: false) }
+        let result = PendingValue<ProgramResult>()
+        serve(launched, command, since: start, stop, report, lateInput, whenEnded: result.set)
+        return result.wait() ?? ProgramResult(termination: .stopped)
+    }
+
+    @inline(never) private func serve(
+        _ launched: Result<LaunchedProgram, LaunchFailure>, _ command: Command, since start: ContinuousClock.Instant,
+        _ stop: StopSignal, _ report: @escaping @Sendable (ArraySlice<UInt8>) -> Void, _ lateInput: (() -> [UInt8])?,
+        whenEnded: @escaping @Sendable (ProgramResult) -> Void
+    ) {
+        switch launched {
+        case .success(let program):
             let input = lateInput?() ?? command.input
-            RunningProgram(command, program, input: input, since: start, report: report, whenEnded: result.set)
+            RunningProgram(command, program, input: input, since: start, report: report, whenEnded: whenEnded)
                 .begin(stop: stop)
-            return result.wait() ?? ProgramResult(termination: .stopped)
-        } catch {
-            return ProgramResult(termination: error.termination)
+        case .failure(let failure): whenEnded(ProgramResult(termination: failure.termination))
         }
     }
 

@@ -10,7 +10,9 @@ import System
 final class RunningProgram: EventSource, @unchecked Sendable {
     // The members are accessed while `turn` is locked.
     private let turn = Mutex(())
-    private let command: Command
+    private let output: Command.Output
+    private let grace: Duration
+    private let whenOverdue: @Sendable () -> Void
     private let input: [UInt8]
     private let program: LaunchedProgram
     private let start: ContinuousClock.Instant
@@ -41,7 +43,7 @@ final class RunningProgram: EventSource, @unchecked Sendable {
         report: @escaping @Sendable (ArraySlice<UInt8>) -> Void,
         whenEnded: @escaping @Sendable (ProgramResult) -> Void
     ) {
-        self.command = command
+        (output, grace, whenOverdue) = (command.output, command.grace, command.whenOverdue)
         self.input = input
         self.program = program
         self.start = start
@@ -99,7 +101,7 @@ final class RunningProgram: EventSource, @unchecked Sendable {
                 // The program may have exited in time, and its launcher may have been unable to report that.
                 deadline = now + .seconds(1)
             } else {
-                command.whenOverdue()
+                whenOverdue()
                 terminate(.timedOut)
             }
         }
@@ -114,7 +116,7 @@ final class RunningProgram: EventSource, @unchecked Sendable {
 
     private func terminate(_ cause: ProgramResult.Termination) {
         self.cause = cause
-        program.terminate(grace: command.grace)
+        program.terminate(grace: grace)
         setDeadline()
     }
 
@@ -151,7 +153,7 @@ final class RunningProgram: EventSource, @unchecked Sendable {
     /// Reads once; returns false when no more is available now.
     private func readOutput() -> Bool {
         guard let bytes = program.output.readOrClose() else { return false }
-        switch command.output {
+        switch output {
         case .collected(let limit):
             let capacity = limit - ended.output.count
             ended.output += bytes.prefix(capacity)
