@@ -5,9 +5,7 @@ import Rules
 import Storage
 import System
 
-extension JobState: ExpressibleByArgument {
-    public static var allValueStrings: [String] { ["pending", "running", "succeeded", "skipped", "failed"] }
-}
+extension JobState: ExpressibleByArgument {}
 
 /// `alight jobs`: lists the jobs of the journal.
 struct JobsCommand: ParsableCommand {
@@ -22,9 +20,7 @@ struct JobsCommand: ParsableCommand {
               alight jobs --path ~/Scans
             """)
 
-    @Option(
-        name: .customLong("state"), help: .value("state", "Only jobs in this state; may be repeated."),
-        completion: .list(JobState.allValueStrings))
+    @Option(name: .customLong("state"), help: .value("state", "Only jobs in this state; may be repeated."))
     var states: [JobState] = []
 
     @Option(help: .value("name", "Only jobs of this rule."), completion: OfferedWords.rules)
@@ -95,8 +91,7 @@ struct JobsCommand: ParsableCommand {
 
     /// Returns the message for an empty list: the number of jobs in each state.
     private static func nothing(_ counts: [JobState: Int], isFiltered: Bool) -> String {
-        let states: [JobState] = [.pending, .running, .succeeded, .skipped, .failed]
-        let there = states.compactMap { state in counts[state].map { "\($0) \(state.rawValue)" } }
+        let there = JobState.allCases.compactMap { state in counts[state].map { "\($0) \(state.rawValue)" } }
         if there.isEmpty { return "the journal has no jobs" }
         return "no job matches; the journal has \(there.joined(separator: ", "))"
     }
