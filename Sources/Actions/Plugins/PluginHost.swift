@@ -164,7 +164,7 @@ package struct PluginHost: Sendable {
             }
             made = (request, input)
         }
-        do throws(HandlerProblem) {
+        do throws(Problem) {
             let confinement = try confinement(of: program, invocations, scratch: scratch)
             let table = OutcomeTable(
                 program: program.program, isIdempotent: program.isIdempotent, answers: program.answers,
@@ -218,7 +218,7 @@ package struct PluginHost: Sendable {
 
     func confinement(
         of call: Call, _ invocations: ArraySlice<Invocation>, scratch: PathBytes
-    ) throws(HandlerProblem) -> ProgramConfinement {
+    ) throws(Problem) -> ProgramConfinement {
         guard let first = invocations.first else { return ProgramConfinement() }
         return try ProgramConfinement(
             first.confinement, invocations, executable: call.executable, directory: call.directory, scratch: scratch)

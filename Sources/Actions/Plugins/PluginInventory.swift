@@ -18,7 +18,7 @@ package struct PluginListing: Sendable {
     /// The plugin; nil when it cannot be described.
     package var plugin: InstalledPlugin?
     /// The reasons why it cannot be used; empty when it can.
-    package var problems: [HandlerProblem]
+    package var problems: [Problem]
     /// The handler that takes precedence over it, even if it is valid.
     package var shadow: Shadow?
 }

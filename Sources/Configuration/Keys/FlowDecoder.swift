@@ -29,7 +29,7 @@ struct FlowDecoder: RulePart {
         if values.isEmpty { return reject("'window' is empty", at: mark(entry), help: "\(help), or remove the key") }
         let spans = values.map { node, range in
             text(node, name: "'window'", at: range, help: help).flatMap { text in
-                converted(at: range) { () throws(TextProblem) in try WindowText.parse(text) }
+                converted(at: range) { () throws(Problem) in try WindowText.parse(text) }
             }
         }
         return spans.complete().map { RunWindow($0) }

@@ -16,12 +16,12 @@ package final class OwnershipRecord: Sendable {
     package func problem(
         running executable: PathBytes, _ arguments: [[UInt8]] = [],
         searchPath: [UInt8] = Array(Action.searchPath.utf8)
-    ) -> HandlerProblem? {
+    ) -> Problem? {
         ProgramFiles.of(executable, arguments, searchPath: searchPath).lazy.compactMap { self.problem(with: $0) }.first
     }
 
     /// Returns a problem if a user other than root could change or replace the file; nil if none could.
-    package func problem(with path: PathBytes) -> HandlerProblem? {
+    package func problem(with path: PathBytes) -> Problem? {
         // Taken first, so that a file that changes meanwhile is checked again.
         let stamp = FileStamp(path)
         if let stamp, safe.withLock({ $0[path] }) == stamp { return nil }

@@ -30,7 +30,7 @@ struct ConfigurationOptions: ParsableArguments {
         let (loaded, diagnostics): (LoadedConfiguration, [Diagnostic])
         do {
             (loaded, diagnostics) = try read(flags)
-        } catch let problem as HandlerProblem {
+        } catch let problem as Problem {
             problem.emit()
             throw Exit(.usage)
         }

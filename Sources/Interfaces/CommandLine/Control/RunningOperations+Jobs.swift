@@ -54,7 +54,7 @@ extension RunningOperations {
             query.before = position
         }
         if let since = asked.since {
-            do throws(HandlerProblem) {
+            do throws(Problem) {
                 query.since = try TimeText.parse(since, now: DiskProbe.now())
             } catch {
                 throw APIError(400, "since: \(error.message)", help: error.help ?? "")

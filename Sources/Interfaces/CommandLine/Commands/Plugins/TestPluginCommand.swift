@@ -136,7 +136,7 @@ struct TestPluginCommand: ParsableCommand {
     }
 
     private func duration(_ text: String, of option: String) throws -> Duration {
-        do throws(TextProblem) {
+        do throws(Problem) {
             return try DurationText.parse(text)
         } catch {
             throw Exit(.usage, error: "'\(option)': \(error.message)", help: error.help)
