@@ -19,10 +19,10 @@ extension RunningOperations {
         let reader = try reader()
         let (due, holds) = duePaths(wanted)
         let (jobs, hasMore) = try Self.reading { () throws(StorageError) in try reader.jobs(wanted) }
-        return [
-            "jobs": .array(jobs.map { $0.held(by: holds[$0.rule]) }.adding(due).map { .object($0.object) }),
-            "next": .text(hasMore ? jobs.last?.position.description : nil),
-        ]
+        return .members([
+            "jobs": jobs.map { $0.held(by: holds[$0.rule]) }.adding(due).map(\.object),
+            "next": JSONValue.text(hasMore ? jobs.last?.position.description : nil),
+        ])
     }
 
     /// Returns the due paths that match a query, and the waits that hold all jobs of rules.
@@ -103,7 +103,7 @@ extension RunningOperations {
     func discard(_ id: String) throws(APIError) -> JSONValue {
         let job = try failedJob(id, "discarded")
         carryOut(.discard([job.job.id]))
-        return ["job": .object(job.object)]
+        return .members(["job": job.object])
     }
 
     private func failedJob(_ id: String, _ what: String) throws(APIError) -> JobDetails {

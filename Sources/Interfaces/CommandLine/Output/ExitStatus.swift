@@ -154,9 +154,9 @@ extension Diagnostic {
     var object: [String: JSONValue] {
         let hasLine = location.line > 0
         return .init([
-            "file": .string(location.file), "severity": .string(severity.rawValue), "message": .string(message),
-            "line": hasLine ? .count(location.line) : nil, "column": hasLine ? .count(location.column) : nil,
-            "length": hasLine ? .count(length) : nil, "help": help.map { .string($0) },
+            "file": location.file, "severity": severity.rawValue, "message": message,
+            "line": hasLine ? location.line : nil,
+            "column": hasLine ? location.column : nil, "length": hasLine ? length : nil, "help": help,
         ])
     }
 
