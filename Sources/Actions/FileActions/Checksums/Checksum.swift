@@ -3,14 +3,9 @@ import Digests
 import Glibc
 import System
 
-/// A checksum algorithm, named as in the names of checksum files.
-enum Checksum: String, CaseIterable {
-    case sha256, sha512, sha1, md5
-    /// BLAKE2b with 512 bits, as computed by `b2sum`.
-    case b2
-    /// XXH3 with 128 bits: very fast, but no protection against tampering.
-    case xxh128
+typealias Checksum = Digest.Algorithm
 
+extension Checksum {
     /// The name of the file with the checksums of a directory.
     var listName: String { "\(rawValue.uppercased())SUMS" }
     /// The number of hexadecimal digits.
@@ -28,22 +23,11 @@ enum Checksum: String, CaseIterable {
         allCases.contains { path.lastComponent.elementsEqual($0.listName.utf8) }
     }
 
-    private var algorithm: Digest.Algorithm {
-        switch self {
-        case .sha256: .sha256
-        case .sha512: .sha512
-        case .sha1: .sha1
-        case .md5: .md5
-        case .b2: .blake2b
-        case .xxh128: .xxh128
-        }
-    }
-
     private static let blockSize = 1 << 18
 
     /// Reads an open file from start to end and returns the checksum in hexadecimal digits.
     func reading(of file: OpenFile, _ path: PathBytes, within limit: WorkLimit) throws(FileError) -> String {
-        guard let digest = Digest(algorithm) else {
+        guard let digest = Digest(self) else {
             throw FileError(ENOTSUP, "this system's libcrypto does not support \(rawValue)")
         }
         let block = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.blockSize, alignment: 16)

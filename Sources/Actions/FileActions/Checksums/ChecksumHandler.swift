@@ -1,4 +1,5 @@
 package import ActionAPI
+import Digests
 import FileEvents
 import JSON
 import PluginProtocol
