@@ -96,24 +96,3 @@ struct FlowDecoder: RulePart {
         }
     }
 }
-
-extension Readiness {
-    /// A glob, relative to the root, that matches every possible done file.
-    var markers: Glob? {
-        guard let doneFile else { return nil }
-        var pattern: [UInt8] = []
-        for part in doneFile.parts {
-            switch part {
-            case .literal(let bytes): pattern += Glob.escaped(bytes)
-            case .placeholder: if pattern.last != UInt8(ascii: "*") { pattern.append(UInt8(ascii: "*")) }
-            }
-        }
-        var names: [ArraySlice<UInt8>] = []
-        for name in pattern.split(separator: .slash) {
-            if name.elementsEqual([.dot]) { continue }
-            if name.elementsEqual([.dot, .dot]) { _ = names.popLast() } else { names.append(name) }
-        }
-        let path = Array(names.joined(separator: [.slash]))
-        return try? Glob(Array("**/".utf8) + path, options: Glob.Options(matchesHidden: true))
-    }
-}
