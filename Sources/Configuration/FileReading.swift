@@ -38,21 +38,10 @@ enum FileReading {
             throw Problem("this is no longer a file")
         }
         guard status.st_size <= limit else { throw tooLarge(Int(status.st_size), limit: limit) }
-        return try bytes(of: descriptor, limit: limit)
-    }
-
-    /// Reads to the end, since a file in /proc has no size and a file may grow during the read.
-    private static func bytes(of descriptor: Int32, limit: Int) throws(Problem) -> [UInt8] {
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            let count = Glibc.read(descriptor, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw missing(errno) }
-            guard count > 0 else { return bytes }
-            bytes += buffer[..<count]
-            guard bytes.count <= limit else { throw tooLarge(bytes.count, limit: limit) }
-        }
+        // To the end, since a file in /proc has no size and a file may grow during the read.
+        guard let bytes = ProcFile.bytes(of: descriptor, limit: limit) else { throw missing(errno) }
+        guard bytes.count <= limit else { throw tooLarge(bytes.count, limit: limit) }
+        return bytes
     }
 
     private static func tooLarge(_ size: Int, limit: Int) -> Problem {

@@ -41,15 +41,10 @@ enum WholeFile {
             throw error
         }
         guard try file.metadata().type == .file else { throw FileError(EINVAL, "'\(path)' is not a regular file") }
-        var bytes: [UInt8] = []
-        var block = [UInt8](repeating: 0, count: 1 << 16)
-        while bytes.count <= most {
-            let offset = Int64(bytes.count)
-            let count = block.withUnsafeMutableBytes { FileIO.read(file.descriptor, into: $0[...], at: offset) }
-            guard count >= 0 else { throw FileError(errno, "cannot read '\(path)'") }
-            if count == 0 { return bytes }
-            bytes += block[..<count]
+        guard let bytes = ProcFile.bytes(of: file.descriptor, limit: most) else {
+            throw FileError(errno, "cannot read '\(path)'")
         }
-        throw FileError(EFBIG, "cannot read '\(path)'")
+        guard bytes.count <= most else { throw FileError(EFBIG, "cannot read '\(path)'") }
+        return bytes
     }
 }

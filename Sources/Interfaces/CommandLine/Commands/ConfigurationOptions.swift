@@ -51,7 +51,7 @@ struct ConfigurationOptions: ParsableArguments {
         let loader = ConfigurationLoader(hostEnvironment: hostEnvironment)
         if let path {
             diagnostics = loader.load(
-                CommandContext.currentDirectory.resolving(path.bytes).normalized, shown: path.description,
+                PathBytes.current.resolving(path.bytes).normalized, shown: path.description,
                 into: &settings)
         }
         try loader.read(variables, into: &settings)

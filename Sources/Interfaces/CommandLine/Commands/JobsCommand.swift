@@ -86,7 +86,7 @@ struct JobsCommand: ParsableCommand {
     private static func paths(_ text: String) throws -> JournalQuery.Paths {
         let given = RawArguments.paths([text])[0]
         guard !given.bytes.isEmpty else { throw ValidationError("'--path' is empty") }
-        return try parsed("--path") { try JournalQuery.Paths(naming: given, in: CommandContext.currentDirectory) }
+        return try parsed("--path") { try JournalQuery.Paths(naming: given, in: PathBytes.current) }
     }
 
     /// Returns the message for an empty list: the number of jobs in each state.
