@@ -23,11 +23,11 @@ enum FileReading {
     ///
     /// This never blocks: a pipe or a device is rejected before it is opened, and one that replaces the file in
     /// between is opened without waiting.
-    static func read(_ path: PathBytes, limit: Int) throws(HandlerProblem) -> [UInt8] {
+    static func read(_ path: PathBytes, limit: Int) throws(Problem) -> [UInt8] {
         switch kind(of: path) {
         case .missing(let error): throw missing(error)
-        case .directory: throw HandlerProblem(message: "this is a directory, not a file", help: nil)
-        case .other(let noun): throw HandlerProblem(message: "this is \(noun), not a file", help: "give a regular file")
+        case .directory: throw Problem("this is a directory, not a file")
+        case .other(let noun): throw Problem("this is \(noun), not a file", help: "give a regular file")
         case .file: break
         }
         let descriptor = path.withCString { open($0, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY) }
@@ -35,38 +35,27 @@ enum FileReading {
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw HandlerProblem(message: "this is no longer a file", help: nil)
+            throw Problem("this is no longer a file")
         }
         guard status.st_size <= limit else { throw tooLarge(Int(status.st_size), limit: limit) }
-        return try bytes(of: descriptor, limit: limit)
+        // To the end, since a file in /proc has no size and a file may grow during the read.
+        guard let bytes = ProcFile.bytes(of: descriptor, limit: limit) else { throw missing(errno) }
+        guard bytes.count <= limit else { throw tooLarge(bytes.count, limit: limit) }
+        return bytes
     }
 
-    /// Reads to the end, since a file in /proc has no size and a file may grow during the read.
-    private static func bytes(of descriptor: Int32, limit: Int) throws(HandlerProblem) -> [UInt8] {
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            let count = Glibc.read(descriptor, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw missing(errno) }
-            guard count > 0 else { return bytes }
-            bytes += buffer[..<count]
-            guard bytes.count <= limit else { throw tooLarge(bytes.count, limit: limit) }
-        }
+    private static func tooLarge(_ size: Int, limit: Int) -> Problem {
+        Problem("the file has \(size) bytes, but at most \(limit) are read", help: "split it")
     }
 
-    private static func tooLarge(_ size: Int, limit: Int) -> HandlerProblem {
-        HandlerProblem(message: "the file has \(size) bytes, but at most \(limit) are read", help: "split it")
-    }
-
-    private static func missing(_ error: Int32) -> HandlerProblem {
+    private static func missing(_ error: Int32) -> Problem {
         let message =
             switch error {
             case ENOENT, ENOTDIR: "no such file"
             case EACCES, EPERM: "cannot read the file: permission denied"
             default: "cannot read the file: \(text(of: error))"
             }
-        return HandlerProblem(message: message, help: nil)
+        return Problem(message)
     }
 
     /// Returns the system's message for an error, starting in lower case.
@@ -76,12 +65,12 @@ enum FileReading {
     }
 
     /// Returns the names in a directory, sorted by their bytes.
-    static func names(in directory: PathBytes) throws(HandlerProblem) -> [[UInt8]] {
+    static func names(in directory: PathBytes) throws(Problem) -> [[UInt8]] {
         do throws(SystemError) {
             return try KernelFileSystem().names(following: directory).sorted().map(\.bytes)
         } catch {
             let reason = error.errno == EACCES ? "permission denied" : text(of: error.errno)
-            throw HandlerProblem(message: "cannot read the directory: \(reason)", help: nil)
+            throw Problem("cannot read the directory: \(reason)")
         }
     }
 }

@@ -15,10 +15,10 @@ package struct RuleLoader: Sendable {
         /// The limits and restrictions that programs can be given.
         package var machine = Machine()
         /// Returns a problem if the process runs as root and a user other than root could change the file.
-        package var distrust: @Sendable (PathBytes) -> HandlerProblem? = { _ in nil }
+        package var distrust: @Sendable (PathBytes) -> Problem? = { _ in nil }
         /// Returns a problem if root would run a command that another user could change.
         package var distrustCommand:
-            @Sendable (_ executable: PathBytes, _ arguments: [[UInt8]], _ searchPath: [UInt8]) -> HandlerProblem? = {
+            @Sendable (_ executable: PathBytes, _ arguments: [[UInt8]], _ searchPath: [UInt8]) -> Problem? = {
                 _, _, _ in nil
             }
         /// Whether an unset variable is a warning and rejects only the rules that need it.
@@ -113,7 +113,7 @@ package struct RuleLoader: Sendable {
         let absolute = hostEnvironment.currentDirectory.resolving(named.bytes).normalized
         switch FileReading.kind(of: absolute) {
         case .directory:
-            do throws(HandlerProblem) {
+            do throws(Problem) {
                 let files = try filesInDirectory(absolute, shown: path)
                 guard files.isEmpty else { return files }
             } catch { return refused(error.message, help: error.help) }
@@ -128,7 +128,7 @@ package struct RuleLoader: Sendable {
 
     private func filesInDirectory(
         _ directory: PathBytes, shown: String
-    ) throws(HandlerProblem) -> [Result<RulesFile, Diagnostic>] {
+    ) throws(Problem) -> [Result<RulesFile, Diagnostic>] {
         let prefix = shown.hasSuffix("/") ? shown : shown + "/"
         return try FileReading.names(in: directory).filter(Self.isRulesFile).map { name in
             let file = RulesFile(path: directory.appending(name), shown: prefix + String(decoding: name, as: UTF8.self))
@@ -192,12 +192,12 @@ package struct LoadedRules: Sendable {
 /// Queries the catalog once per name, since a query may read the disk or start a plugin.
 final class CatalogCache {
     private let catalog: any HandlerCatalog
-    private var found: [PathBytes: [String: Result<HandlerDescription, HandlerProblem>]] = [:]
+    private var found: [PathBytes: [String: Result<HandlerDescription, Problem>]] = [:]
     private var names: [PathBytes: [String]] = [:]
 
     init(_ catalog: any HandlerCatalog) { self.catalog = catalog }
 
-    func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
+    func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, Problem> {
         if let known = found[directory]?[name] { return known }
         let result = catalog.find(name, from: directory)
         found[directory, default: [:]][name] = result

@@ -15,17 +15,17 @@ package enum ExecutableCheck {
     }
 
     /// Returns the reason why the path cannot be executed; nil when it can.
-    package static func problem(with path: PathBytes) -> HandlerProblem? {
+    package static func problem(with path: PathBytes) -> Problem? {
         var status = stat()
         guard path.withCString({ stat($0, &status) }) == 0 else {
             let reason = errno == ENOENT ? "doesn't exist" : "can't be reached: \(SystemError(errno: errno))"
-            return HandlerProblem(message: "'\(path)' \(reason)", help: nil)
+            return Problem("'\(path)' \(reason)")
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            return HandlerProblem(message: "'\(path)' is not a regular file", help: nil)
+            return Problem("'\(path)' is not a regular file")
         }
         guard path.withCString({ access($0, X_OK) }) == 0 else {
-            return HandlerProblem(message: "'\(path)' is not executable", help: "run: chmod +x '\(path)'")
+            return Problem("'\(path)' is not executable", help: "run: chmod +x '\(path)'")
         }
         return nil
     }

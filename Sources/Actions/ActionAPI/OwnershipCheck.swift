@@ -8,12 +8,12 @@ package enum OwnershipCheck {
     /// Checks the file and all directories above it, and symbolic links on the path with their targets. In a directory
     /// with the sticky bit, such as `/tmp`, only its owner can replace a file or link, so files owned by root are safe
     /// there.
-    package static func problem(with path: PathBytes) -> HandlerProblem? {
+    package static func problem(with path: PathBytes) -> Problem? {
         walk(path) { location, snapshot in
             guard snapshot.type == .symlink else { return problem(at: location, snapshot) }
             guard snapshot.uid != 0 else { return nil }
-            return HandlerProblem(
-                message: "the link '\(location)' belongs to user \(snapshot.uid), who could change what root runs",
+            return Problem(
+                "the link '\(location)' belongs to user \(snapshot.uid), who could change what root runs",
                 help: "run: chown -h root:root '\(location)'")
         }
     }
@@ -22,7 +22,7 @@ package enum OwnershipCheck {
     package static func problem(
         running executable: PathBytes, _ arguments: [[UInt8]] = [],
         searchPath: [UInt8] = Array(Action.searchPath.utf8)
-    ) -> HandlerProblem? {
+    ) -> Problem? {
         ProgramFiles.of(executable, arguments, searchPath: searchPath).lazy.compactMap { problem(with: $0) }.first
     }
 
@@ -38,17 +38,16 @@ package enum OwnershipCheck {
     }
 
     /// Returns the problem of a file or directory itself.
-    private static func problem(at location: PathBytes, _ snapshot: Snapshot) -> HandlerProblem? {
+    private static func problem(at location: PathBytes, _ snapshot: Snapshot) -> Problem? {
         if snapshot.uid != 0 {
-            return HandlerProblem(
-                message: "'\(location)' belongs to user \(snapshot.uid), who could change what root runs",
+            return Problem(
+                "'\(location)' belongs to user \(snapshot.uid), who could change what root runs",
                 help: "run: chown root:root '\(location)'")
         }
         guard LinkTrust.isOpen(location, snapshot) else { return nil }
         let mode = String(snapshot.mode, radix: 8, width: 4)
-        return HandlerProblem(
-            message: "'\(location)' can be changed by others than root (mode \(mode))",
-            help: "run: chmod go-w '\(location)'")
+        return Problem(
+            "'\(location)' can be changed by others than root (mode \(mode))", help: "run: chmod go-w '\(location)'")
     }
 
     private static func snapshot(of location: PathBytes) -> Snapshot? { KernelFileSystem().stat(location).snapshot }

@@ -54,10 +54,10 @@ package struct WebhookHandler: BlockingHandler {
             let message = "libcurl can't be loaded (\(problem)); install the package libcurl4"
             return Outcome(.failed, message, code: "no-library")
         }
-        do throws(WebhookProblem) {
+        do throws(Problem) {
             var call = try call(for: invocation)
             guard var location = HTTPCall.Location(call.url) else {
-                throw WebhookProblem(message: "'url' is not a valid http:// or https:// URL")
+                throw Problem("'url' is not a valid http:// or https:// URL")
             }
             for _ in 0...Self.mostRedirects {
                 let answer: HTTPCall.Answer
@@ -91,9 +91,9 @@ package struct WebhookHandler: BlockingHandler {
 
     // MARK: Request
 
-    private func call(for invocation: Invocation) throws(WebhookProblem) -> HTTPCall {
+    private func call(for invocation: Invocation) throws(Problem) -> HTTPCall {
         let parameters = invocation.parameters
-        guard let url = invocation.text("url") else { throw WebhookProblem(message: "'url' is missing") }
+        guard let url = invocation.text("url") else { throw Problem("'url' is missing") }
         let (body, type) = content(for: invocation)
         var headers: [(name: String, value: [UInt8])] = []
         if case .object(let members)? = parameters["headers"] {
@@ -106,7 +106,7 @@ package struct WebhookHandler: BlockingHandler {
         }
         if let secret = parameters["secret"]?.bytes {
             guard secret.count >= Self.leastHidden else {
-                throw WebhookProblem(message: "'secret' has fewer than \(Self.leastHidden) bytes")
+                throw Problem("'secret' has fewer than \(Self.leastHidden) bytes")
             }
             let signature = invocation.text("signature").flatMap(WebhookSignature.init(rawValue:)) ?? .standard
             headers += signature.headers(
@@ -114,7 +114,7 @@ package struct WebhookHandler: BlockingHandler {
         }
         let authorities = parameters["ca_file"]?.bytes.map { invocation.baseDirectory.resolving($0).normalized }
         if let authorities, LinkTrust.isMeaningful, let problem = OwnershipCheck.problem(with: authorities) {
-            throw WebhookProblem(message: "'ca_file': \(problem.message)")
+            throw Problem("'ca_file': \(problem.message)")
         }
         return HTTPCall(
             url: url, method: invocation.text("method") ?? "POST", headers: headers, body: body,
@@ -135,26 +135,24 @@ package struct WebhookHandler: BlockingHandler {
     }
 
     /// Returns the value of a header, which must not add another header: a file name may contain a line break.
-    private static func checked(_ value: Parameter, _ name: String) throws(WebhookProblem) -> [UInt8] {
+    private static func checked(_ value: Parameter, _ name: String) throws(Problem) -> [UInt8] {
         let separators = Set("()<>@,;:\\\"/[]?={} \t".utf8)
         guard !name.isEmpty, name.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !separators.contains($0) }) else {
-            throw WebhookProblem(message: "'\(String(cleaning: name.utf8))' is not a valid header name")
+            throw Problem("'\(String(cleaning: name.utf8))' is not a valid header name")
         }
         guard !["content-length", "transfer-encoding", "connection"].contains(name.lowercased()) else {
-            throw WebhookProblem(message: "the header '\(name)' is set by Alight; remove it")
+            throw Problem("the header '\(name)' is set by Alight; remove it")
         }
         let bytes: [UInt8]
         switch value {
         case .text(let text): bytes = text
         case .value(let constant): bytes = Array(constant.shown.utf8)
-        case .array, .object: throw WebhookProblem(message: "the header '\(name)' has a list or a mapping as its value")
+        case .array, .object: throw Problem("the header '\(name)' has a list or a mapping as its value")
         }
         guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
-            throw WebhookProblem(
-                message:
-                    "the header '\(name)' would contain a line break or another control character, as a file "
-                    + "name can; send such a value in the body"
-            )
+            throw Problem(
+                "the header '\(name)' would contain a line break or another control character, as a file "
+                    + "name can; send such a value in the body")
         }
         return bytes
     }
@@ -221,11 +219,6 @@ package struct WebhookHandler: BlockingHandler {
         let line = String(cleaning: words.joined(separator: " ").utf8)
         return ": \(line)\(isCut ? "…" : "")"
     }
-}
-
-/// The reason why a request cannot be made.
-private struct WebhookProblem: Error {
-    var message: String
 }
 
 extension HTTPCall.Location: CustomStringConvertible {

@@ -80,7 +80,7 @@ struct ConformanceCases {
     init(
         of plugin: InstalledPlugin, _ options: ConformanceOptions, _ environment: ProgramEnvironment,
         in base: PathBytes
-    ) throws(HandlerProblem) {
+    ) throws(Problem) {
         (self.plugin, self.options, self.environment, self.base) = (plugin, options, environment, base)
         shownRequest = json("request.json")
         let shown = shownRequest?.object?["events"]?.array?.first?.object?["path"]?.string
@@ -93,7 +93,7 @@ struct ConformanceCases {
             let name = String(decoding: path.lastComponent, as: UTF8.self)
             sample = (Array(content), name.lastIndex(of: ".").map { String(name[$0...]) } ?? "")
         } else if options.sample != nil {
-            throw HandlerProblem(message: "cannot read '\(path)'", help: "name an existing file with --sample")
+            throw Problem("cannot read '\(path)'", help: "name an existing file with --sample")
         }
     }
 
@@ -111,13 +111,13 @@ struct ConformanceCases {
     }
 
     /// Why the parameters do not fit the schema; nil if they do.
-    var unfitParameters: HandlerProblem? {
+    var unfitParameters: Problem? {
         guard let schema = plugin.description.parameters,
             let problem = ParameterCheck.problems(in: ParameterTemplate(parameters), schema: schema).first
         else { return nil }
         let missing = schema.required?.first { parameters.object?[$0] == nil }
         let place = "give it with --with \(missing ?? "NAME")=VALUE, or in 'with' of a request.json beside plugin.yaml"
-        return HandlerProblem(message: problem.message, help: missing == nil ? problem.help ?? place : place)
+        return Problem(problem.message, help: missing == nil ? problem.help ?? place : place)
     }
 
     /// Creates the directories of a case.

@@ -43,7 +43,7 @@ package struct PluginConformance {
     package init(
         of plugin: InstalledPlugin, options: ConformanceOptions, launcher: ProcessLauncher,
         hostEnvironment: ProgramEnvironment, in base: PathBytes, report: @escaping (ConformanceCheck) -> Void
-    ) throws(HandlerProblem) {
+    ) throws(Problem) {
         cases = try ConformanceCases(of: plugin, options, hostEnvironment, in: base)
         (self.launcher, self.report) = (launcher, report)
         if let unfit = cases.unfitParameters { throw unfit }

@@ -63,7 +63,7 @@ extension ActionRunner {
     package func plan(_ action: Action, _ invocations: [Invocation]) -> [ActionPlan] {
         var invocations = invocations
         for index in invocations.indices { invocations[index].nameUnknownOutputs(in: action) }
-        do throws(HandlerProblem) {
+        do throws(Problem) {
             switch action.work {
             case .use(let reference, let with):
                 let handler = try handler(for: reference, filling: with, into: &invocations)

@@ -45,7 +45,7 @@ package struct ActionRunner: Sendable {
 
     @inline(never) private func prepare(_ action: Action, _ invocations: [Invocation]) -> Preparation {
         var invocations = invocations
-        do throws(HandlerProblem) {
+        do throws(Problem) {
             switch action.work {
             case .use(let reference, let with):
                 let handler = try handler(for: reference, filling: with, into: &invocations)
@@ -91,7 +91,7 @@ package struct ActionRunner: Sendable {
     /// Returns the handler, and fills in the action's parameters for each invocation.
     func handler(
         for reference: HandlerReference, filling with: ParameterTemplate, into invocations: inout [Invocation]
-    ) throws(HandlerProblem) -> any Handler {
+    ) throws(Problem) -> any Handler {
         let handler = try registry.handler(for: reference).get()
         let schema = handler.summary.parameters
         for index in invocations.indices { invocations[index].fillIn(with, schema: schema) }

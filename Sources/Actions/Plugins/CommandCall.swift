@@ -15,7 +15,7 @@ enum CommandCall {
     /// - Throws: The reason why there is none for the first event.
     static func make(
         for action: Action, _ invocation: Invocation?
-    ) throws(HandlerProblem) -> (Invocation) -> PluginHost.Call {
+    ) throws(Problem) -> (Invocation) -> PluginHost.Call {
         let input = invocation.map { action.input($0.input) } ?? .nothing
         if case .shell(let line) = action.work {
             let arguments = ["-c", line].map { Array($0.utf8) }
@@ -26,13 +26,13 @@ enum CommandCall {
             }
         }
         guard case .exec(let templates) = action.work, let first = templates.first, let invocation else {
-            throw HandlerProblem(message: "'exec' has no elements", help: nil)
+            throw Problem("'exec' has no elements")
         }
         let name = first.expanded(with: invocation.placeholders)
         let wasThere = ActionRunner.wasThere(action)
         guard let executable = executable(name, isLiteral: wasThere, from: invocation.baseDirectory) else {
             let message = "no program '\(PathBytes(name))' in \(Action.searchPath)"
-            throw HandlerProblem(message: message, help: nil)
+            throw Problem(message)
         }
         return { part in
             let placeholders = part.placeholders

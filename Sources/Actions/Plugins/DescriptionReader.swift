@@ -7,9 +7,9 @@ import System
 /// Reads the description of a plugin.
 enum DescriptionReader {
     /// Returns the description, and warnings about keys that this version does not know.
-    static func read(_ value: JSONValue) throws(HandlerProblem) -> (description: PluginDescription, notices: [String]) {
+    static func read(_ value: JSONValue) throws(Problem) -> (description: PluginDescription, notices: [String]) {
         guard let members = value.object else {
-            throw HandlerProblem(message: "the description is not a mapping", help: nil)
+            throw Problem("the description is not a mapping")
         }
         let fields = SchemaFields(members: members, location: "")
         let name = try name(fields)
@@ -18,7 +18,7 @@ enum DescriptionReader {
         if let value = members["parameters"], value != .null {
             parameters = try SchemaReader.read(value)
             guard parameters?.type == "object" || parameters?.type == nil else {
-                throw HandlerProblem(message: "'parameters.type' must be object", help: nil, key: "parameters.type")
+                throw Problem("'parameters.type' must be object", key: "parameters.type")
             }
         }
         var description = PluginDescription(name: name, version: "", parameters: parameters)
@@ -29,9 +29,8 @@ enum DescriptionReader {
         description.run = if let word = members["run"]?.string { [word] } else { try fields.texts("run") }
         description.modes = try words(fields, "modes", ["run", "serve"])
         if let modes = description.modes, !modes.contains("run") {
-            throw HandlerProblem(
-                message: "it can't run once for each event: 'modes' has no 'run'", help: "add 'run' to 'modes'",
-                key: "modes")
+            throw Problem(
+                "it can't run once for each event: 'modes' has no 'run'", help: "add 'run' to 'modes'", key: "modes")
         }
         description.batch = try fields.count("batch", atLeast: 1)
         description.concurrent = try fields.count("concurrent", atLeast: 1)
@@ -44,47 +43,47 @@ enum DescriptionReader {
         description.types = try words(fields, "types", FileType.allCases.map(\.rawValue) + ["any"])
         description.timeout = try fields.text("timeout")
         if let text = description.timeout {
-            do throws(TextProblem) {
+            do throws(Problem) {
                 _ = try DurationText.parse(text)
             } catch {
-                throw HandlerProblem(message: "'timeout': \(error.message)", help: error.help, key: "timeout")
+                throw Problem("'timeout': \(error.message)", help: error.help, key: "timeout")
             }
         }
         return (description, notices(members))
     }
 
-    private static func name(_ fields: SchemaFields) throws(HandlerProblem) -> String {
+    private static func name(_ fields: SchemaFields) throws(Problem) -> String {
         guard let name = try fields.text("name") else {
-            throw HandlerProblem(message: "the description has no 'name'", help: "add 'name:'")
+            throw Problem("the description has no 'name'", help: "add 'name:'")
         }
         guard !name.isEmpty, !name.contains("/"), !name.hasPrefix(".") else {
-            throw HandlerProblem(message: "'\(name)' can't be the name of a plugin", help: nil, key: "name")
+            throw Problem("'\(name)' can't be the name of a plugin", key: "name")
         }
         return name
     }
 
-    private static func versions(_ value: JSONValue?) throws(HandlerProblem) -> [Int] {
+    private static func versions(_ value: JSONValue?) throws(Problem) -> [Int] {
         let current = ProtocolVersion.current
         let values = value.map { $0.array ?? [$0] } ?? []
         let versions = values.compactMap { $0.double.flatMap { Int(exactly: $0) } }
         if versions.isEmpty {
-            throw HandlerProblem(message: "the description has no 'protocol'", help: "add 'protocol: [\(current)]'")
+            throw Problem("the description has no 'protocol'", help: "add 'protocol: [\(current)]'")
         }
         guard !versions.contains(current) else { return versions }
         let list = versions.map(String.init).joined(separator: ", ")
-        throw HandlerProblem(
-            message: "it uses version \(list) of the protocol, and this release supports \(current)",
+        throw Problem(
+            "it uses version \(list) of the protocol, and this release supports \(current)",
             help: versions.allSatisfy { $0 > current } ? "update Alight, or use an older version of the plugin" : nil,
             key: "protocol")
     }
 
     private static func words(
         _ fields: SchemaFields, _ key: String, _ known: [String], help: ((String) -> String)? = nil
-    ) throws(HandlerProblem) -> [String]? {
+    ) throws(Problem) -> [String]? {
         let words = try fields.texts(key)
         for word in words ?? [] where !known.contains(word) {
-            throw HandlerProblem(
-                message: "'\(key)' has the unknown word '\(word)'",
+            throw Problem(
+                "'\(key)' has the unknown word '\(word)'",
                 help: help?(word) ?? Spelling.help(for: word, candidates: known, noun: key), key: key)
         }
         return words

@@ -25,7 +25,7 @@ package struct HandlerRegistry: HandlerCatalog {
         builtIn.values.map(\.summary).sorted { $0.reference.name < $1.reference.name }
     }
 
-    package func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
+    package func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, Problem> {
         if let handler = builtIn[name] { return .success(handler.summary) }
         if let found = discovery.find(name, from: directory) { return found.map(\.summary) }
         let help: String
@@ -39,7 +39,7 @@ package struct HandlerRegistry: HandlerCatalog {
                 "built-in handlers: \(builtIn.keys.sorted().joined(separator: ", ")); plugins are searched for in "
                 + "\(locations)"
         }
-        return .failure(HandlerProblem(message: "no handler or plugin '\(name)'", help: help))
+        return .failure(Problem("no handler or plugin '\(name)'", help: help))
     }
 
     package func names(from directory: PathBytes) -> [String] {
@@ -47,11 +47,11 @@ package struct HandlerRegistry: HandlerCatalog {
     }
 
     /// Returns the handler that `find` described, or the problem of a plugin that is no longer usable.
-    package func handler(for reference: HandlerReference) -> Result<any Handler, HandlerProblem> {
+    package func handler(for reference: HandlerReference) -> Result<any Handler, Problem> {
         if let location = reference.location {
             return discovery.plugin(at: location).map { PluginHandler(plugin: $0, host: host) }
         }
         if let handler = builtIn[reference.name] { return .success(handler) }
-        return .failure(HandlerProblem(message: "no handler '\(reference.name)'", help: nil))
+        return .failure(Problem("no handler '\(reference.name)'"))
     }
 }

@@ -14,7 +14,7 @@ package import System
 /// be run is checked each time.
 package final class PluginDiscovery: Sendable {
     /// A function that reads a `plugin.yaml`.
-    package typealias Parser = @Sendable (PathBytes) -> Result<PositionedValue, HandlerProblem>
+    package typealias Parser = @Sendable (PathBytes) -> Result<PositionedValue, Problem>
 
     private let searchDirectories: [PathBytes]
     private let launcher: ProcessLauncher
@@ -53,7 +53,7 @@ package final class PluginDiscovery: Sendable {
     ///   - name: The word in `use:`; with a slash it is a path relative to `directory`.
     ///   - directory: The absolute path of the rules file's directory.
     /// - Returns: The plugin, or the reason why it cannot be used.
-    package func find(_ name: String, from directory: PathBytes) -> Result<InstalledPlugin, HandlerProblem>? {
+    package func find(_ name: String, from directory: PathBytes) -> Result<InstalledPlugin, Problem>? {
         if name.contains("/") {
             let path = directory.resolving(name.utf8).normalized
             return source(of: path).map { _ in usable(path, name: nil) }
@@ -65,17 +65,16 @@ package final class PluginDiscovery: Sendable {
     }
 
     /// Returns the reason why a file or directory of the right name is not a plugin.
-    func nearMiss(_ path: PathBytes, name: String) -> HandlerProblem {
+    func nearMiss(_ path: PathBytes, name: String) -> Problem {
         var status = stat()
         if path.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR {
-            return HandlerProblem(
-                message: "'\(path)' has neither a plugin.yaml nor an executable '\(name)'", help: "add one of them")
+            return Problem("'\(path)' has neither a plugin.yaml nor an executable '\(name)'", help: "add one of them")
         }
-        return ExecutableCheck.problem(with: path) ?? HandlerProblem(message: "'\(path)' is not a plugin", help: nil)
+        return ExecutableCheck.problem(with: path) ?? Problem("'\(path)' is not a plugin")
     }
 
     /// Returns the plugin at the path if it has everything it needs, and the name that was searched for.
-    private func usable(_ path: PathBytes, name: String?) -> Result<InstalledPlugin, HandlerProblem> {
+    private func usable(_ path: PathBytes, name: String?) -> Result<InstalledPlugin, Problem> {
         plugin(at: path).flatMap { plugin in
             problems(of: plugin, called: name).first.map { .failure($0) } ?? .success(plugin)
         }
@@ -84,13 +83,13 @@ package final class PluginDiscovery: Sendable {
     /// Returns the problems that keep a described plugin from being used.
     ///
     /// `name` is the name that was searched for; nil for a path.
-    func problems(of plugin: InstalledPlugin, called name: String?) -> [HandlerProblem] {
-        var problems: [HandlerProblem] = []
+    func problems(of plugin: InstalledPlugin, called name: String?) -> [Problem] {
+        var problems: [Problem] = []
         if let name, plugin.description.name != name {
             let own = plugin.description.name
             let message = "the plugin at '\(plugin.location)' has the name '\(own)' in its description"
             let help = "use one name: rename it, or change 'name' in its description"
-            problems.append(HandlerProblem(message: message, help: help))
+            problems.append(Problem(message, help: help))
         }
         if let problem = RequiredPrograms.problem(with: plugin) { problems.append(problem) }
         if environment.isRoot {
@@ -100,8 +99,8 @@ package final class PluginDiscovery: Sendable {
     }
 
     /// Returns the plugin at a location that `find` has returned, and describes it again if it has changed since.
-    package func plugin(at location: PathBytes) -> Result<InstalledPlugin, HandlerProblem> {
-        Result { () throws(HandlerProblem) in try load(location) }.mapError {
+    package func plugin(at location: PathBytes) -> Result<InstalledPlugin, Problem> {
+        Result { () throws(Problem) in try load(location) }.mapError {
             $0.of("plugin '\(PathBytes(location.lastComponent))'")
         }
     }
@@ -145,14 +144,14 @@ package final class PluginDiscovery: Sendable {
 
     private struct Entry {
         var stamp: FileStamp
-        var result: Result<InstalledPlugin, HandlerProblem>
+        var result: Result<InstalledPlugin, Problem>
         var time = ContinuousClock.now
 
         /// Whether the plugin must be described again: a failure may be temporary, such as a timeout on a busy machine.
         var isOld: Bool { if case .failure = result { ContinuousClock.now - time > .seconds(5) } else { false } }
     }
 
-    private func load(_ location: PathBytes) throws(HandlerProblem) -> InstalledPlugin {
+    private func load(_ location: PathBytes) throws(Problem) -> InstalledPlugin {
         guard let source = source(of: location) else {
             throw nearMiss(location, name: String(decoding: location.lastComponent, as: UTF8.self))
         }
@@ -168,7 +167,7 @@ package final class PluginDiscovery: Sendable {
 
     /// Throws when root must not run the executable or a file among its arguments: each word of `run:` belongs to the
     /// plugin.
-    private func checkOwner(_ executable: PathBytes, _ arguments: [[UInt8]]) throws(HandlerProblem) {
+    private func checkOwner(_ executable: PathBytes, _ arguments: [[UInt8]]) throws(Problem) {
         guard environment.isRoot else { return }
         let files = arguments.filter { $0.first == .slash }.map { PathBytes($0) }
         if let problem = ownership.problem(running: executable, arguments)
@@ -179,19 +178,19 @@ package final class PluginDiscovery: Sendable {
     }
 
     /// Returns the plugin, which is described again only if its source has changed or an earlier failure is old.
-    private func described(_ location: PathBytes, by source: PathBytes) throws(HandlerProblem) -> InstalledPlugin {
+    private func described(_ location: PathBytes, by source: PathBytes) throws(Problem) -> InstalledPlugin {
         guard let stamp = FileStamp(source) else {
-            throw HandlerProblem(message: "'\(source)' is no longer there", help: nil)
+            throw Problem("'\(source)' is no longer there")
         }
         if let entry = known.withLock({ $0[source] }), entry.stamp == stamp, !entry.isOld {
             return try entry.result.get()
         }
-        let result = Result { () throws(HandlerProblem) in try describe(location, by: source) }
+        let result = Result { () throws(Problem) in try describe(location, by: source) }
         known.withLock { $0[source] = Entry(stamp: stamp, result: result) }
         return try result.get()
     }
 
-    private func describe(_ location: PathBytes, by source: PathBytes) throws(HandlerProblem) -> InstalledPlugin {
+    private func describe(_ location: PathBytes, by source: PathBytes) throws(Problem) -> InstalledPlugin {
         let hasFile = source == location.appending("plugin.yaml")
         if !hasFile, !startsPlugins {
             unasked.withLock { _ = $0.insert(source) }
@@ -202,7 +201,7 @@ package final class PluginDiscovery: Sendable {
         }
         let file = try hasFile ? parse(source).get() : PositionedValue(answer(of: source))
         let (description, notices): (PluginDescription, [String])
-        do throws(HandlerProblem) {
+        do throws(Problem) {
             (description, notices) = try DescriptionReader.read(file.value)
         } catch {
             throw file.position(of: error.key ?? "").map(error.at) ?? error
@@ -210,7 +209,7 @@ package final class PluginDiscovery: Sendable {
         let words = description.run ?? [description.name]
         let command = hasFile ? command(words, in: location) : [source.bytes]
         guard let executable = command.first else {
-            let problem = HandlerProblem(message: "'run' is empty", help: "write 'run: ./\(description.name)'")
+            let problem = Problem("'run' is empty", help: "write 'run: ./\(description.name)'")
             throw file.position(of: "run").map(problem.at) ?? problem
         }
         return InstalledPlugin(
@@ -233,7 +232,7 @@ package final class PluginDiscovery: Sendable {
     }
 
     /// Returns the executable's answer to the verb `describe`.
-    private func answer(of executable: PathBytes) throws(HandlerProblem) -> JSONValue {
+    private func answer(of executable: PathBytes) throws(Problem) -> JSONValue {
         let command = Command(
             executable: executable, arguments: [Array("describe".utf8)], environment: environment.variables,
             timeout: .seconds(10), grace: .seconds(1))
@@ -252,6 +251,6 @@ package final class PluginDiscovery: Sendable {
         case .couldNotStart(let why): reason = why
         default: reason = "it can't describe itself: \(ended.lastLine ?? "it failed without a message")"
         }
-        throw HandlerProblem(message: reason, help: help)
+        throw Problem(reason, help: help)
     }
 }

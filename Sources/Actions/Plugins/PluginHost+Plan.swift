@@ -22,7 +22,7 @@ extension PluginHost {
         var request = PluginRequest(invocations, scratch: scratchDirectories.example)
         request.dryRun = true
         let confinement: ProgramConfinement
-        do throws(HandlerProblem) {
+        do throws(Problem) {
             confinement = try self.confinement(of: call, invocations, scratch: scratchDirectories.example)
         } catch {
             return .impossible("\(call.program): \(error.message)", action, invocations)

@@ -233,7 +233,7 @@ package struct PluginHost: Sendable {
             }
             run.made = (request, input)
         }
-        do throws(HandlerProblem) {
+        do throws(Problem) {
             run.confinement = try confinement(of: program, run.invocations, scratch: run.scratch)
         } catch {
             return .ends(.cannotStart("\(program.program): \(error.message)", mayPass: false))
@@ -284,7 +284,7 @@ package struct PluginHost: Sendable {
 
     func confinement(
         of call: Call, _ invocations: ArraySlice<Invocation>, scratch: PathBytes
-    ) throws(HandlerProblem) -> ProgramConfinement {
+    ) throws(Problem) -> ProgramConfinement {
         guard let first = invocations.first else { return ProgramConfinement() }
         return try ProgramConfinement(
             first.confinement, invocations, executable: call.executable, directory: call.directory, scratch: scratch)

@@ -18,7 +18,7 @@ package struct PluginListing: Sendable {
     /// The plugin; nil when it cannot be described.
     package var plugin: InstalledPlugin?
     /// The reasons why it cannot be used; empty when it can.
-    package var problems: [HandlerProblem]
+    package var problems: [Problem]
     /// The handler that takes precedence over it, even if it is valid.
     package var shadow: Shadow?
 }
@@ -76,12 +76,7 @@ extension PluginDiscovery {
         var status = stat()
         guard path.withCString({ stat($0, &status) }) == 0 else { return false }
         switch status.st_mode & S_IFMT {
-        case S_IFREG:
-            let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
-            guard descriptor >= 0 else { return false }
-            defer { close(descriptor) }
-            var start = [UInt8](repeating: 0, count: 2)
-            return read(descriptor, &start, 2) == 2 && start == Array("#!".utf8)
+        case S_IFREG: return ScriptLine(of: path) != nil
         case S_IFDIR:
             return entries(of: path).contains { entry in
                 entry == "plugin.yml" || entry == "plugin.json"

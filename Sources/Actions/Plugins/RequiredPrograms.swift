@@ -6,15 +6,14 @@ import System
 /// Checks which of the programs that a plugin requires are missing.
 enum RequiredPrograms {
     /// Returns one problem for all programs that are missing; nil when none is.
-    static func problem(with plugin: InstalledPlugin) -> HandlerProblem? {
+    static func problem(with plugin: InstalledPlugin) -> Problem? {
         let missing = (plugin.description.requires ?? []).map(Requirement.init).filter { requirement in
             !requirement.program.isEmpty && ExecutableCheck.find(requirement.program) == nil
         }
         guard !missing.isEmpty else { return nil }
         let names = missing.map { "'\($0.program)'" }.joined(separator: ", ")
         let noun = missing.count == 1 ? "the program \(names), which is" : "the programs \(names), which are"
-        return HandlerProblem(
-            message: "\(plugin.title) needs \(noun) not in \(Action.searchPath)", help: help(for: missing))
+        return Problem("\(plugin.title) needs \(noun) not in \(Action.searchPath)", help: help(for: missing))
     }
 
     /// Returns the required programs that are installed.

@@ -12,25 +12,25 @@ enum SchemaReader {
     /// - Returns: The schema, of which Alight checks every key.
     /// - Throws: The first problem.
     // Long because it visits each key of a schema once, in the order of their messages.
-    static func read(_ value: JSONValue, at location: String = "parameters") throws(HandlerProblem) -> ParameterSchema {
+    static func read(_ value: JSONValue, at location: String = "parameters") throws(Problem) -> ParameterSchema {
         guard let members = value.object else {
-            throw HandlerProblem(message: "'\(location)' must be a mapping", help: nil, key: location)
+            throw Problem("'\(location)' must be a mapping", key: location)
         }
         for key in members.keys.sorted() where !ParameterSchema.keys.contains(key) {
-            throw HandlerProblem(
-                message: "'\(location)' uses '\(key)', which Alight can't check",
+            throw Problem(
+                "'\(location)' uses '\(key)', which Alight can't check",
                 help: Spelling.help(for: key, candidates: ParameterSchema.keys, noun: "keys", except: members.keys),
                 key: "\(location).\(key)")
         }
         let fields = SchemaFields(members: members, location: location)
         if let type = try fields.text("type"), !types.contains(type) {
             let help = Spelling.help(for: type, candidates: types, noun: "types")
-            throw HandlerProblem(message: "'\(location).type' is '\(type)'", help: help, key: "\(location).type")
+            throw Problem("'\(location).type' is '\(type)'", help: help, key: "\(location).type")
         }
         let pattern = try fields.text("pattern")
         if let pattern, let reason = ParameterCheck.refusal(of: pattern) {
-            throw HandlerProblem(
-                message: "'\(location).pattern' is not a regular expression: \(pattern.prefix(80))", help: reason,
+            throw Problem(
+                "'\(location).pattern' is not a regular expression: \(pattern.prefix(80))", help: reason,
                 key: "\(location).pattern")
         }
         var properties: [String: ParameterSchema]?
@@ -40,7 +40,7 @@ enum SchemaReader {
                 properties?[key] = try read(schema, at: "\(location).properties.\(key)")
             }
         }
-        let oneOf = try fields.list("oneOf", nullable: false)?.enumerated().map { index, item throws(HandlerProblem) in
+        let oneOf = try fields.list("oneOf", nullable: false)?.enumerated().map { index, item throws(Problem) in
             try read(item, at: "\(location).oneOf[\(index)]")
         }
         var dependentRequired: [String: [String]]?
@@ -49,19 +49,19 @@ enum SchemaReader {
             dependentRequired = [:]
             for key in lists.members.keys { dependentRequired?[key] = try lists.texts(key) }
         }
-        let items = try members["items"].map { item throws(HandlerProblem) in try read(item, at: "\(location).items") }
+        let items = try members["items"].map { item throws(Problem) in try read(item, at: "\(location).items") }
         let role = try fields.text("x-alight")
         if let role, role != ParameterSchema.destination, role != ParameterSchema.shared {
-            throw HandlerProblem(
-                message: "'\(location).x-alight' is '\(role)'",
+            throw Problem(
+                "'\(location).x-alight' is '\(role)'",
                 help: "write '\(ParameterSchema.destination)' for the path of one file's output, or "
                     + "'\(ParameterSchema.shared)' for that of an output of many files",
                 key: "\(location).x-alight")
         }
         let extensions = members["x-alight-extensions"].flatMap(DestinationExtensions.init)
         if members["x-alight-extensions"] != nil, extensions == nil || role != ParameterSchema.destination {
-            throw HandlerProblem(
-                message: "'\(location).x-alight-extensions' can't be used",
+            throw Problem(
+                "'\(location).x-alight-extensions' can't be used",
                 help:
                     "write a list such as [.jpg, .png], or { preset: { small: [.jpg] } }, beside 'x-alight: destination'",
                 key: "\(location).x-alight-extensions")
@@ -80,15 +80,14 @@ enum SchemaReader {
         if let value = schema.default,
             let problem = ParameterCheck.problems(in: ParameterTemplate(value), schema: schema).first
         {
-            throw HandlerProblem(
-                message: "'\(location).default' doesn't fit: \(problem.message)", help: problem.help,
-                key: "\(location).default")
+            throw Problem(
+                "'\(location).default' doesn't fit: \(problem.message)", help: problem.help, key: "\(location).default")
         }
         for (index, value) in (schema.examples ?? []).enumerated() {
             guard let problem = ParameterCheck.problems(in: ParameterTemplate(example: value), schema: schema).first
             else { continue }
-            throw HandlerProblem(
-                message: "'\(location).examples[\(index)]' doesn't fit: \(problem.message)", help: problem.help,
+            throw Problem(
+                "'\(location).examples[\(index)]' doesn't fit: \(problem.message)", help: problem.help,
                 key: "\(location).default")
         }
         return schema
@@ -101,29 +100,29 @@ struct SchemaFields {
     /// The path of the object for messages; empty at the top level.
     let location: String
 
-    func text(_ key: String) throws(HandlerProblem) -> String? { try field(key, "a string") { $0.string } }
+    func text(_ key: String) throws(Problem) -> String? { try field(key, "a string") { $0.string } }
 
-    func bool(_ key: String) throws(HandlerProblem) -> Bool? { try field(key, "true or false") { $0.bool } }
+    func bool(_ key: String) throws(Problem) -> Bool? { try field(key, "true or false") { $0.bool } }
 
-    func number(_ key: String) throws(HandlerProblem) -> Double? { try field(key, "a number") { $0.double } }
+    func number(_ key: String) throws(Problem) -> Double? { try field(key, "a number") { $0.double } }
 
-    func list(_ key: String, nullable: Bool = true) throws(HandlerProblem) -> [JSONValue]? {
+    func list(_ key: String, nullable: Bool = true) throws(Problem) -> [JSONValue]? {
         try field(key, "a list", nullable: nullable) { $0.array }
     }
 
     /// Returns a mapping, which may not be null.
-    func mapping(_ key: String) throws(HandlerProblem) -> [String: JSONValue]? {
+    func mapping(_ key: String) throws(Problem) -> [String: JSONValue]? {
         try field(key, "a mapping", nullable: false) { $0.object }
     }
 
-    func texts(_ key: String) throws(HandlerProblem) -> [String]? {
+    func texts(_ key: String) throws(Problem) -> [String]? {
         try field(key, "a list of strings") { value in
             guard let texts = value.array?.compactMap(\.string), texts.count == value.array?.count else { return nil }
             return texts
         }
     }
 
-    func count(_ key: String, atLeast least: Int = 0) throws(HandlerProblem) -> Int? {
+    func count(_ key: String, atLeast least: Int = 0) throws(Problem) -> Int? {
         try field(key, "a whole number of at least \(least)") { value in
             guard let number = value.double, let count = Int(exactly: number), count >= least else { return nil }
             return count
@@ -132,11 +131,11 @@ struct SchemaFields {
 
     private func field<Value>(
         _ key: String, _ noun: String, nullable: Bool = true, _ read: (JSONValue) -> Value?
-    ) throws(HandlerProblem) -> Value? {
+    ) throws(Problem) -> Value? {
         guard let value = members[key], value != .null || !nullable else { return nil }
         guard let field = read(value) else {
             let key = location.isEmpty ? key : "\(location).\(key)"
-            throw HandlerProblem(message: "'\(key)' must be \(noun)", help: nil, key: key)
+            throw Problem("'\(key)' must be \(noun)", key: key)
         }
         return field
     }

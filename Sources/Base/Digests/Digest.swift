@@ -3,11 +3,12 @@ import CLibXXHash
 
 /// A message digest of libcrypto or xxHash, computed over blocks of bytes; used by one thread.
 package final class Digest {
-    package enum Algorithm: Sendable {
+    /// An algorithm, named as in the names of checksum files.
+    package enum Algorithm: String, CaseIterable, Sendable {
         case sha256, sha512, sha1, md5
-        /// BLAKE2b with 512 bits.
-        case blake2b
-        /// XXH3 with 128 bits, which is fast and not cryptographic.
+        /// BLAKE2b with 512 bits, as computed by `b2sum`.
+        case b2
+        /// XXH3 with 128 bits: very fast, but no protection against tampering.
         case xxh128
     }
 
@@ -31,7 +32,7 @@ package final class Digest {
         case .sha512: function = EVP_sha512()
         case .sha1: function = EVP_sha1()
         case .md5: function = EVP_md5()
-        case .blake2b: function = EVP_blake2b512()
+        case .b2: function = EVP_blake2b512()
         }
         guard let state = EVP_MD_CTX_new() else { return nil }
         context = .crypto(state)

@@ -200,3 +200,8 @@ extension Snapshot {
             gid: status.gid, links: status.nlink, mount: status.mount)
     }
 }
+
+extension PathBytes {
+    /// The current directory of the process; `/` if it was removed.
+    package static var current: PathBytes { KernelFileSystem().resolve(".") ?? "/" }
+}

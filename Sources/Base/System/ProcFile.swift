@@ -1,6 +1,6 @@
 import Glibc
 
-/// Files of proc(5), which have no size and are read to their end.
+/// Reads files to their end: those of proc(5) have no size, and others may grow meanwhile.
 package enum ProcFile {
     /// Returns the content of a file; nil if it can't be read.
     package static func bytes(of path: String) -> [UInt8]? {
@@ -10,16 +10,19 @@ package enum ProcFile {
         return bytes(of: descriptor)
     }
 
-    /// Returns the content of an open file from its current position; nil if it can't be read.
-    static func bytes(of descriptor: Int32) -> [UInt8]? {
+    /// Returns the content of an open file from its current position, see errno(3) if it can't be read.
+    ///
+    /// It ends early, but not before the limit is exceeded.
+    package static func bytes(of descriptor: Int32, limit: Int = .max) -> [UInt8]? {
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 65_536)
-        while true {
+        while bytes.count <= limit {
             let count = read(descriptor, &piece, piece.count)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return count < 0 ? nil : bytes }
             bytes += piece[..<count]
         }
+        return bytes
     }
 
     /// Returns the content of a file as a string; empty if it can't be read.

@@ -88,8 +88,8 @@ struct CodeArguments {
                     } else if syntax.scripts.contains(option.name) {
                         codeOperand = nil
                         if !option.hasValue { index += 1 }
-                    } else if let count = syntax.valued[option.name], !option.hasValue {
-                        index += count
+                    } else if !option.hasValue {
+                        index += syntax.valueCount(of: option.name)
                     }
                     if syntax.last.contains(option.name) { return }
                 }
@@ -136,23 +136,25 @@ private struct CommandSyntax {
 
     var language = CodeArguments.Language.other
     /// The options whose value is code.
-    var code: Set<String> = []
+    var code: OptionNames = ""
     /// The options without a value after which the first operand is code, as for shells.
-    var codeFlags: Set<String> = []
+    var codeFlags: OptionNames = ""
     /// The index of the operand that is code if no option gives code.
     var codeOperand: Int?
     /// The options whose value is a file with code.
-    var scripts: Set<String> = []
-    /// The other options with values, and the number of these.
-    var valued: [String: Int] = [:]
+    var scripts: OptionNames = ""
+    /// The other options with a value.
+    var valued: OptionNames = ""
+    /// The options with two values.
+    var pairs: OptionNames = ""
     /// The short options whose value, if any, is in the same word.
-    var attached: Set<Character> = []
+    var attached: OptionNames = ""
     /// The options that end those of the program.
-    var last: Set<String> = []
+    var last: OptionNames = ""
     /// The index of the operand that starts another command.
     var command: Int?
     /// The words after which another command starts.
-    var commandOptions: Set<String> = []
+    var commandOptions: OptionNames = ""
     /// Whether `NAME=value` may come before the command.
     var acceptsAssignments = false
     /// Whether the values in `NAME=value` are code.
@@ -177,190 +179,126 @@ private struct CommandSyntax {
         var rest = text.dropFirst()
         while let letter = rest.popFirst() {
             let name = String(letter)
-            let takesValue = code.contains(name) || scripts.contains(name) || valued[name] != nil
+            let takesValue = code.contains(name) || scripts.contains(name) || valueCount(of: name) > 0
             options.append(Option(name: name, hasValue: takesValue && !rest.isEmpty))
-            if takesValue || attached.contains(letter) { break }
+            if takesValue || attached.contains(name) { break }
         }
         return options
     }
 
     /// Returns the option with code that a long option abbreviates, as getopt_long(3) permits; otherwise its name.
     private func full(_ name: String) -> String {
-        guard name.count > 1, valued[name] == nil else { return name }
-        return code.union(codeFlags).union(scripts).first { $0.hasPrefix(name) } ?? name
+        guard name.count > 1, valueCount(of: name) == 0 else { return name }
+        return [code, codeFlags, scripts].lazy.compactMap { $0.names.first { $0.hasPrefix(name) } }.first ?? name
+    }
+
+    func valueCount(of option: String) -> Int { valued.contains(option) ? 1 : pairs.contains(option) ? 2 : 0 }
+
+    /// A program that starts another one: the number of its own operands, and its options with values.
+    static func wrapper(_ operands: Int = 0, _ valued: OptionNames = "") -> CommandSyntax {
+        CommandSyntax(valued: valued, command: operands)
     }
 }
 
-extension CommandSyntax {
-    /// A program that starts another one: the number of its own operands, and its options with values.
-    fileprivate static func wrapper(_ operands: Int = 0, _ valued: String = "") -> CommandSyntax {
-        CommandSyntax(valued: values(valued), command: operands)
-    }
+/// The names of options, with spaces between them.
+private struct OptionNames: ExpressibleByStringLiteral {
+    let names: Set<String>
 
-    fileprivate static func values(_ names: String) -> [String: Int] {
-        Dictionary(uniqueKeysWithValues: names.split(separator: " ").map { (String($0), 1) })
-    }
+    init(stringLiteral text: String) { names = Set(text.split(separator: " ").map(String.init)) }
+
+    var isEmpty: Bool { names.isEmpty }
+
+    func contains(_ name: String) -> Bool { names.contains(name) }
 }
 
 extension CodeArguments {
-    private static func table(_ rows: [(String, CommandSyntax)]) -> [String: CommandSyntax] {
-        var table: [String: CommandSyntax] = [:]
-        for (names, syntax) in rows {
-            for name in names.split(separator: " ") { table[String(name)] = syntax }
+    private static func table(_ rows: KeyValuePairs<String, CommandSyntax>) -> [String: CommandSyntax] {
+        rows.reduce(into: [:]) { table, row in
+            for name in row.key.split(separator: " ") { table[String(name)] = row.value }
         }
-        return table
     }
 
     /// Interpreters that execute the value of an option.
     fileprivate static let interpreters = table([
-        (
-            "sh bash dash ash ksh ksh93 mksh lksh oksh posh yash zsh rbash rzsh csh tcsh",
-            CommandSyntax(
-                language: .shell, codeFlags: ["c"], codeOperand: 0,
-                valued: CommandSyntax.values("o O rcfile init-file"))
-        ),
-        (
-            "fish",
-            CommandSyntax(
-                language: .shell, code: ["c", "command", "C", "init-command"],
-                valued: CommandSyntax.values("d debug o debug-output f features"))
-        ),
-        ("pwsh powershell", CommandSyntax(code: ["command", "c"], hasSingleHyphens: true)),
-        ("python pypy", CommandSyntax(code: ["c"], valued: CommandSyntax.values("W X m"), last: ["m"])),
-        (
-            "perl",
-            CommandSyntax(
-                code: ["e", "E", "M", "m"], valued: CommandSyntax.values("I"), attached: ["i", "C", "D", "F", "x", "V"])
-        ),
-        (
-            "ruby jruby",
-            CommandSyntax(
-                code: ["e"], valued: CommandSyntax.values("I r C E"), attached: ["i", "K", "T", "W", "F", "x"])
-        ),
-        (
-            "node nodejs bun",
-            CommandSyntax(
-                codeFlags: ["e", "p", "eval", "print"], codeOperand: 0,
-                valued: CommandSyntax.values("r require import C conditions loader"))
-        ),
-        ("php", CommandSyntax(code: ["r", "R", "B", "E", "run"], valued: CommandSyntax.values("d c z S t f"))),
-        ("lua luajit texlua", CommandSyntax(code: ["e"], valued: CommandSyntax.values("l"))),
-        ("R Rscript", CommandSyntax(code: ["e"], permutes: true)),
-        ("julia groovy elixir racket", CommandSyntax(code: ["e", "E", "eval", "print"])),
-        ("guile expect", CommandSyntax(code: ["c"])),
-        ("emacs sbcl", CommandSyntax(code: ["eval", "execute"], permutes: true)),
+        "sh bash dash ash ksh ksh93 mksh lksh oksh posh yash zsh rbash rzsh csh tcsh": CommandSyntax(
+            language: .shell, codeFlags: "c", codeOperand: 0, valued: "o O rcfile init-file"),
+        "fish": CommandSyntax(
+            language: .shell, code: "c command C init-command", valued: "d debug o debug-output f features"),
+        "pwsh powershell": CommandSyntax(code: "command c", hasSingleHyphens: true),
+        "python pypy": CommandSyntax(code: "c", valued: "W X m", last: "m"),
+        "perl": CommandSyntax(code: "e E M m", valued: "I", attached: "i C D F x V"),
+        "ruby jruby": CommandSyntax(code: "e", valued: "I r C E", attached: "i K T W F x"),
+        "node nodejs bun": CommandSyntax(
+            codeFlags: "e p eval print", codeOperand: 0, valued: "r require import C conditions loader"),
+        "php": CommandSyntax(code: "r R B E run", valued: "d c z S t f"),
+        "lua luajit texlua": CommandSyntax(code: "e", valued: "l"),
+        "R Rscript": CommandSyntax(code: "e", permutes: true),
+        "julia groovy elixir racket": CommandSyntax(code: "e E eval print"),
+        "guile expect": CommandSyntax(code: "c"), "emacs sbcl": CommandSyntax(code: "eval execute", permutes: true),
     ])
 
     /// Interpreters that execute an operand, and programs that start others.
     fileprivate static let others = table([
-        (
-            "awk gawk mawk nawk original-awk",
-            CommandSyntax(
-                code: ["e", "source"], codeOperand: 0, scripts: ["f", "file", "E", "exec"],
-                valued: CommandSyntax.values("v assign F field-separator i include l load"))
+        "awk gawk mawk nawk original-awk": CommandSyntax(
+            code: "e source", codeOperand: 0, scripts: "f file E exec",
+            valued: "v assign F field-separator i include l load"),
+        "sed gsed": CommandSyntax(
+            code: "e expression", codeOperand: 0, scripts: "f file", valued: "l line-length", attached: "i",
+            permutes: true),
+        "jq gojq": CommandSyntax(
+            codeOperand: 0, scripts: "f from-file", valued: "indent L", pairs: "arg argjson slurpfile rawfile",
+            permutes: true),
+        "sqlite3": CommandSyntax(
+            code: "cmd", codeOperand: 1, valued: "separator newline nullvalue init vfs", permutes: true,
+            hasSingleHyphens: true),
+        "psql": CommandSyntax(code: "c command", permutes: true),
+        "mysql mariadb": CommandSyntax(code: "e execute init-command", permutes: true),
+        "duckdb": CommandSyntax(code: "c s cmd", permutes: true, hasSingleHyphens: true),
+        "make gmake": CommandSyntax(language: .shell, code: "eval", hasCodeAssignments: true, permutes: true),
+        "gdb": CommandSyntax(code: "ex eval-command", permutes: true, hasSingleHyphens: true),
+        "vi vim nvim ex": CommandSyntax(code: "c cmd", permutes: true),
+        "ssh slogin autossh mosh rsh remsh dbclient plink": CommandSyntax(language: .remoteShell, isAllCode: true),
+        "parallel watch tmux": CommandSyntax(language: .shell, isAllCode: true),
+        "su runuser": CommandSyntax(
+            language: .shell, code: "c command session-command",
+            valued: "u user g group G supp-group s shell w whitelist-environment", command: 0, permutes: true),
+        "script": CommandSyntax(language: .shell, code: "c command", permutes: true),
+        "flock": CommandSyntax(
+            language: .shell, code: "c command", valued: "w wait timeout E conflict-exit-code", command: 1),
+        "nix-shell": CommandSyntax(language: .shell, code: "run command", permutes: true),
+        "entr": CommandSyntax(language: .shell, codeFlags: "s", codeOperand: 0, command: 0),
+        "tar": CommandSyntax(
+            language: .shell,
+            code: "to-command checkpoint-action I use-compress-program F info-script new-volume-script rsh-command",
+            valued: "f C T X b g K L N V H", permutes: true),
+        "rsync": CommandSyntax(language: .shell, code: "e rsh rsync-path", permutes: true),
+        "find": CommandSyntax(commandOptions: "-exec -execdir -ok -okdir", permutes: true),
+        "fd fdfind": CommandSyntax(commandOptions: "-x -X --exec --exec-batch", permutes: true),
+        "env": CommandSyntax(
+            language: .shell, code: "S split-string", valued: "u unset C chdir", command: 0, acceptsAssignments: true),
+        "sudo": CommandSyntax(
+            valued:
+                "u user g group p prompt C close-from c r role t type T command-timeout U other-user D chdir R chroot h host",
+            command: 0, acceptsAssignments: true),
+        "doas": .wrapper(0, "u C"), "pkexec": .wrapper(0, "user"), "nice": .wrapper(0, "n adjustment"),
+        "ionice": .wrapper(0, "c class n classdata"),
+        "chrt": .wrapper(1, "T sched-runtime D sched-deadline P sched-period"), "taskset": .wrapper(1),
+        "timeout gtimeout": .wrapper(1, "k kill-after s signal"), "time": .wrapper(0, "f format o output"),
+        "stdbuf": .wrapper(0, "i input o output e error"),
+        "nohup setsid busybox toybox eatmydata torsocks unbuffer catchsegv dbus-run-session": .wrapper(),
+        "systemd-inhibit systemd-cat firejail fakeroot valgrind prlimit": .wrapper(),
+        "chroot gosu su-exec setuidgid faketime sem": .wrapper(1),
+        "setpriv": .wrapper(
+            0,
+            "reuid regid ruid rgid euid egid groups inh-caps ambient-caps bounding-set securebits pdeathsig selinux-label apparmor-profile"
         ),
-        (
-            "sed gsed",
-            CommandSyntax(
-                code: ["e", "expression"], codeOperand: 0, scripts: ["f", "file"],
-                valued: CommandSyntax.values("l line-length"), attached: ["i"], permutes: true)
-        ),
-        (
-            "jq gojq",
-            CommandSyntax(
-                codeOperand: 0, scripts: ["f", "from-file"],
-                valued: ["arg": 2, "argjson": 2, "slurpfile": 2, "rawfile": 2, "indent": 1, "L": 1], permutes: true)
-        ),
-        (
-            "sqlite3",
-            CommandSyntax(
-                code: ["cmd"], codeOperand: 1, valued: CommandSyntax.values("separator newline nullvalue init vfs"),
-                permutes: true, hasSingleHyphens: true)
-        ),
-        ("psql", CommandSyntax(code: ["c", "command"], permutes: true)),
-        ("mysql mariadb", CommandSyntax(code: ["e", "execute", "init-command"], permutes: true)),
-        ("duckdb", CommandSyntax(code: ["c", "s", "cmd"], permutes: true, hasSingleHyphens: true)),
-        ("make gmake", CommandSyntax(language: .shell, code: ["eval"], hasCodeAssignments: true, permutes: true)),
-        ("gdb", CommandSyntax(code: ["ex", "eval-command"], permutes: true, hasSingleHyphens: true)),
-        ("vi vim nvim ex", CommandSyntax(code: ["c", "cmd"], permutes: true)),
-        ("ssh slogin autossh mosh rsh remsh dbclient plink", CommandSyntax(language: .remoteShell, isAllCode: true)),
-        ("parallel watch tmux", CommandSyntax(language: .shell, isAllCode: true)),
-        (
-            "su runuser",
-            CommandSyntax(
-                language: .shell, code: ["c", "command", "session-command"],
-                valued: CommandSyntax.values("u user g group G supp-group s shell w whitelist-environment"),
-                command: 0, permutes: true)
-        ),
-        ("script", CommandSyntax(language: .shell, code: ["c", "command"], permutes: true)),
-        (
-            "flock",
-            CommandSyntax(
-                language: .shell, code: ["c", "command"],
-                valued: CommandSyntax.values("w wait timeout E conflict-exit-code"), command: 1)
-        ),
-        ("nix-shell", CommandSyntax(language: .shell, code: ["run", "command"], permutes: true)),
-        ("entr", CommandSyntax(language: .shell, codeFlags: ["s"], codeOperand: 0, command: 0)),
-        (
-            "tar",
-            CommandSyntax(
-                language: .shell,
-                code: [
-                    "to-command", "checkpoint-action", "I", "use-compress-program", "F", "info-script",
-                    "new-volume-script", "rsh-command",
-                ], valued: CommandSyntax.values("f C T X b g K L N V H"), permutes: true)
-        ),
-        ("rsync", CommandSyntax(language: .shell, code: ["e", "rsh", "rsync-path"], permutes: true)),
-        ("find", CommandSyntax(commandOptions: ["-exec", "-execdir", "-ok", "-okdir"], permutes: true)),
-        ("fd fdfind", CommandSyntax(commandOptions: ["-x", "-X", "--exec", "--exec-batch"], permutes: true)),
-        (
-            "env",
-            CommandSyntax(
-                language: .shell, code: ["S", "split-string"], valued: CommandSyntax.values("u unset C chdir"),
-                command: 0, acceptsAssignments: true)
-        ),
-        (
-            "sudo",
-            CommandSyntax(
-                valued: CommandSyntax.values(
-                    "u user g group p prompt C close-from c r role t type T command-timeout U other-user D chdir "
-                        + "R chroot h host"), command: 0, acceptsAssignments: true)
-        ),
-        ("doas", .wrapper(0, "u C")),
-        ("pkexec", .wrapper(0, "user")),
-        ("nice", .wrapper(0, "n adjustment")),
-        ("ionice", .wrapper(0, "c class n classdata")),
-        ("chrt", .wrapper(1, "T sched-runtime D sched-deadline P sched-period")),
-        ("taskset", .wrapper(1)),
-        ("timeout gtimeout", .wrapper(1, "k kill-after s signal")),
-        ("time", .wrapper(0, "f format o output")),
-        ("stdbuf", .wrapper(0, "i input o output e error")),
-        (
-            "nohup setsid busybox toybox eatmydata torsocks unbuffer catchsegv dbus-run-session systemd-inhibit "
-                + "systemd-cat firejail fakeroot valgrind prlimit", .wrapper()
-        ),
-        ("chroot gosu su-exec setuidgid faketime sem", .wrapper(1)),
-        (
-            "setpriv",
-            .wrapper(
-                0,
-                "reuid regid ruid rgid euid egid groups inh-caps ambient-caps bounding-set securebits pdeathsig "
-                    + "selinux-label apparmor-profile")
-        ),
-        ("unshare nsenter", .wrapper(0, "t target S setuid G setgid R root w wd wdns")),
-        ("sshpass", .wrapper(0, "p f d P")),
-        ("proxychains proxychains4", .wrapper(0, "f")),
-        ("cpulimit", .wrapper(0, "l limit p pid")),
-        ("choom", .wrapper(0, "n adjust")),
-        ("strace ltrace", .wrapper(0, "e o p s S u a b I O P X E")),
-        (
-            "xargs",
-            .wrapper(0, "a arg-file d delimiter E I L max-lines n max-args P max-procs s max-chars")
-        ),
-        ("xvfb-run", .wrapper(0, "e f n p s w error-file auth-file server-num xauth-protocol server-args wait")),
-        (
-            "systemd-run",
-            .wrapper(0, "p property E setenv u unit M machine H host slice uid gid nice working-directory description")
-        ),
+        "unshare nsenter": .wrapper(0, "t target S setuid G setgid R root w wd wdns"),
+        "sshpass": .wrapper(0, "p f d P"), "proxychains proxychains4": .wrapper(0, "f"),
+        "cpulimit": .wrapper(0, "l limit p pid"), "choom": .wrapper(0, "n adjust"),
+        "strace ltrace": .wrapper(0, "e o p s S u a b I O P X E"),
+        "xargs": .wrapper(0, "a arg-file d delimiter E I L max-lines n max-args P max-procs s max-chars"),
+        "xvfb-run": .wrapper(0, "e f n p s w error-file auth-file server-num xauth-protocol server-args wait"),
+        "systemd-run": .wrapper(
+            0, "p property E setenv u unit M machine H host slice uid gid nice working-directory description"),
     ])
 }

@@ -18,12 +18,12 @@ enum ProgramSearch {
     /// - Throws: The reason why there is none.
     static func find(
         _ name: [UInt8], written: String, from directory: PathBytes, in searchPath: [UInt8]?
-    ) throws(HandlerProblem) -> PathBytes {
+    ) throws(Problem) -> PathBytes {
         let program = quoted(written)
         let isPath = name.contains(.slash)
         guard let searchPath = isPath ? [] : searchPath else {
-            throw HandlerProblem(
-                message: "program \(program) cannot be searched for: the 'PATH' in 'env' contains a placeholder",
+            throw Problem(
+                "program \(program) cannot be searched for: the 'PATH' in 'env' contains a placeholder",
                 help: "write the path of the program, or a 'PATH' without placeholders")
         }
         let candidates =
@@ -36,23 +36,22 @@ enum ProgramSearch {
             switch FileReading.kind(of: path) {
             case .file where path.withCString { access($0, X_OK) } == 0: return path
             case .directory where isPath:
-                throw HandlerProblem(message: "\(program) is a directory, not a program", help: nil)
+                throw Problem("\(program) is a directory, not a program")
             case .other(let noun) where isPath:
-                throw HandlerProblem(message: "\(program) is \(noun), not a program", help: nil)
+                throw Problem("\(program) is \(noun), not a program")
             case .file where isPath:
-                throw HandlerProblem(
-                    message: "\(program) is not executable", help: "make it executable with 'chmod +x'")
+                throw Problem("\(program) is not executable", help: "make it executable with 'chmod +x'")
             default: break
             }
         }
         guard isPath else {
-            throw HandlerProblem(
-                message: "program \(program) not found in \(PathBytes(searchPath))",
+            throw Problem(
+                "program \(program) not found in \(PathBytes(searchPath))",
                 help: written.contains(" ")
                     ? "write each argument as a separate element" : "install it, or write its path with a '/'")
         }
-        throw HandlerProblem(
-            message: "program \(program) not found",
+        throw Problem(
+            "program \(program) not found",
             help: written.hasPrefix("/") ? nil : "a path with a '/' is relative to the directory of the rules file")
     }
 }

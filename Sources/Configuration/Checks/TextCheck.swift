@@ -6,7 +6,7 @@ enum TextCheck {
     /// Reads the text of a file, without its byte order mark.
     static func source(_ path: PathBytes, shown file: String, limit: Int) throws(Diagnostic) -> SourceText {
         let bytes: [UInt8]
-        do throws(HandlerProblem) {
+        do throws(Problem) {
             bytes = try FileReading.read(path, limit: limit)
         } catch {
             throw Diagnostic(.error, file: file, message: error.message, help: error.help)

@@ -19,8 +19,8 @@ struct ImportedRule {
     /// The original line, after its number.
     var origin: String
     var name: String
+    var path: String
     var isEnabled = true
-    var paths: [String] = []
     var exclude: [String] = []
     var types: [String] = []
     var events: [String] = []
@@ -88,33 +88,12 @@ struct ImportedFile {
         lines += rule.changes.map { "# differs: \(YAMLText.comment($0))" }
         lines.append("- name: \(YAMLText.scalar(rule.name))")
         if !rule.isEnabled { lines.append("  enabled: false") }
-        let paths = rule.paths.map(YAMLText.scalar)
-        lines += paths.count == 1 ? ["  path: \(paths[0])"] : ["  path:"] + paths.map { "    - \($0)" }
+        lines.append("  path: \(YAMLText.scalar(rule.path))")
         if !rule.exclude.isEmpty { lines.append("  exclude: \(YAMLText.list(rule.exclude))") }
         if !rule.types.isEmpty, rule.types != ["file"] { lines.append("  types: \(YAMLText.list(rule.types))") }
         lines.append("  events: \(YAMLText.list(rule.events))")
         lines += ["  action:", "    exec: \(YAMLText.list(rule.arguments))"]
         lines += rule.suggestion.map { "  # \(YAMLText.comment($0))" }
         return lines.map { "  " + $0 }
-    }
-}
-
-/// Generates unique rule names.
-struct ImportedNames {
-    private var taken: Set<String> = []
-
-    /// Returns a name made of the watched path and the source line.
-    mutating func name(for path: [UInt8], line: Int) -> String {
-        let last = PathBytes(path).normalized.lastComponent
-        let allowed = last.filter { $0.isAlphanumeric || "_-.".utf8.contains($0) }
-        let word = String(decoding: allowed.prefix(40), as: UTF8.self)
-        let base = (word.isEmpty || word.hasPrefix("-") ? "line" : word) + "-\(line)"
-        var name = base
-        var number = 2
-        while !taken.insert(name).inserted {
-            name = "\(base)-\(number)"
-            number += 1
-        }
-        return name
     }
 }

@@ -9,7 +9,6 @@ package import System
 package struct IncrontabImport {
     /// Returns the kind of file at a path; for a path with wildcards, the kind of the paths that match it.
     private let nature: (PathBytes) -> PathNature
-    private var names = ImportedNames()
     private var known: [PathBytes: Int] = [:]
 
     /// Writes the rules file.
@@ -65,6 +64,13 @@ package struct IncrontabImport {
         return rule(path, mask: IncronMask(String(decoding: mask, as: UTF8.self)), command, line: line, origin: origin)
     }
 
+    /// Returns a name made of the last component of the watched path, and the number of the line.
+    private static func name(for path: PathBytes, line: Int) -> String {
+        let allowed = path.lastComponent.filter { $0.isAlphanumeric || "_-.".utf8.contains($0) }
+        let word = String(decoding: allowed.prefix(40), as: UTF8.self)
+        return (word.isEmpty || word.hasPrefix("-") ? "line" : word) + "-\(line)"
+    }
+
     /// Returns the next field; a backslash escapes the following character.
     private static func field(_ rest: inout ArraySlice<UInt8>) -> [UInt8] {
         rest = rest.drop(while: \.isBlank)
@@ -94,16 +100,16 @@ package struct IncrontabImport {
             let reason = isDirectoryEvent ? "a file has none of these events" : "the mask contains no event"
             return .dropped(origin: origin, reason: ([reason] + mask.unknown.map { "'\($0)'" }).joined(separator: " "))
         }
-        var rule = ImportedRule(origin: origin, name: names.name(for: written, line: line))
+        let glob = isWild ? YAMLText.wildGlob(path.bytes) : YAMLText.glob(path.bytes)
+        let below = (glob == "/" ? "" : glob) + (mask.isRecursive ? "/**" : "/*")
+        var rule = ImportedRule(
+            origin: origin, name: Self.name(for: path, line: line), path: isFile ? glob : below)
         if let first = known[path] {
             rule.isEnabled = false
             rule.changes.append("the rule is disabled: line \(first) has the same path, and incron uses only the first")
         } else {
             known[path] = line
         }
-        let glob = isWild ? YAMLText.wildGlob(path.bytes) : YAMLText.glob(path.bytes)
-        let directory = glob == "/" ? "" : glob
-        rule.paths = [isFile ? glob : directory + (mask.isRecursive ? "/**" : "/*")]
         if !isFile, mask.isRecursive, !mask.entersHidden { rule.exclude = ["**/.*/**"] }
         rule.events = events
         rule.types = mask.coversDirectories && !isFile ? ["any"] : ["file"]

@@ -246,7 +246,7 @@ struct ActionDecoder: RulePart {
                 "the program in '\(key)' can't contain a placeholder", at: node.range,
                 help: "write a literal name; the program is looked up when the rules are loaded")
         }
-        return converted(at: node.range) { () throws(HandlerProblem) in
+        return converted(at: node.range) { () throws(Problem) in
             try ProgramSearch.find(bytes, written: text, from: directory, in: decoder.searchPath)
         }.map { Template(parts: [.literal($0.bytes)]) }
     }

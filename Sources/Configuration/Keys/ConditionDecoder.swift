@@ -73,13 +73,13 @@ struct ConditionDecoder: RulePart {
 
     private static func comparisons<Value>(
         _ quantity: SchemaForm.Quantity, _ example: String,
-        _ parse: @escaping @Sendable (String) throws(TextProblem) -> Value
+        _ parse: @escaping @Sendable (String) throws(Problem) -> Value
     ) -> Form<ConditionDecoder, Comparisons<Value>> {
         Form("comparison or list of comparisons", SchemaForm.comparisons(of: quantity)) { decoder, entry in
             guard let texts = decoder.texts(entry, example: example) else { return nil }
             var bounds: [Comparisons<Value>.Bound] = []
             for (text, node) in texts {
-                do throws(TextProblem) {
+                do throws(Problem) {
                     bounds += try ComparisonText.parse(text, noun: entry.name, allowsBare: quantity == .depth, parse)
                 } catch { return decoder.reject(error.message, at: decoder.mark(node), help: error.help) }
             }

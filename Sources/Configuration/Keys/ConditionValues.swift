@@ -7,23 +7,22 @@ import System
 extension ConditionDecoder {
     // MARK: - Numbers
 
-    static func sizeValue(_ text: String) throws(TextProblem) -> UInt64 { UInt64(try SizeText.parse(text)) }
+    static func sizeValue(_ text: String) throws(Problem) -> UInt64 { UInt64(try SizeText.parse(text)) }
 
     /// Parses an age; it can exceed any delay in Alight, so the maximum is a century.
-    static func ageValue(_ text: String) throws(TextProblem) -> Duration {
-        do throws(TextProblem) {
+    static func ageValue(_ text: String) throws(Problem) -> Duration {
+        do throws(Problem) {
             return try DurationText.parse(text, days: 36_500)
         } catch {
             guard Int(text) != nil else { throw error }
-            throw TextProblem("the duration '\(text)' has no unit", help: "write one, such as '\(text)d' for days")
+            throw Problem("the duration '\(text)' has no unit", help: "write one, such as '\(text)d' for days")
         }
     }
 
-    static func depthValue(_ text: String) throws(TextProblem) -> Int {
+    static func depthValue(_ text: String) throws(Problem) -> Int {
         guard text.utf8.allSatisfy(\.isDigit), let depth = Int(text), depth <= 1_000 else {
-            throw TextProblem(
-                "invalid depth \(quoted(text))",
-                help: "write how many directories are above the file, 0 to 1000")
+            throw Problem(
+                "invalid depth \(quoted(text))", help: "write how many directories are above the file, 0 to 1000")
         }
         return depth
     }

@@ -29,7 +29,7 @@ struct FlowDecoder: RulePart {
         if values.isEmpty { return reject("'window' is empty", at: mark(entry), help: "\(help), or remove the key") }
         let spans = values.map { node, range in
             text(node, name: "'window'", at: range, help: help).flatMap { text in
-                converted(at: range) { () throws(TextProblem) in try WindowText.parse(text) }
+                converted(at: range) { () throws(Problem) in try WindowText.parse(text) }
             }
         }
         return spans.complete().map { RunWindow($0) }
@@ -94,26 +94,5 @@ struct FlowDecoder: RulePart {
                 return (Grouping.Kind(text: isGlob ? text : String(word), glob: glob), mark(node))
             } catch { return reject(error.message, at: mark(node, offset: error.offset, length: 1), help: error.help) }
         }
-    }
-}
-
-extension Readiness {
-    /// A glob, relative to the root, that matches every possible done file.
-    var markers: Glob? {
-        guard let doneFile else { return nil }
-        var pattern: [UInt8] = []
-        for part in doneFile.parts {
-            switch part {
-            case .literal(let bytes): pattern += Glob.escaped(bytes)
-            case .placeholder: if pattern.last != UInt8(ascii: "*") { pattern.append(UInt8(ascii: "*")) }
-            }
-        }
-        var names: [ArraySlice<UInt8>] = []
-        for name in pattern.split(separator: .slash) {
-            if name.elementsEqual([.dot]) { continue }
-            if name.elementsEqual([.dot, .dot]) { _ = names.popLast() } else { names.append(name) }
-        }
-        let path = Array(names.joined(separator: [.slash]))
-        return try? Glob(Array("**/".utf8) + path, options: Glob.Options(matchesHidden: true))
     }
 }

@@ -65,7 +65,7 @@ extension NodeReading {
         guard let text = entry.value.text, !entry.value.isNull else {
             return mistyped(entry, "a duration", help: "write a number and a unit, such as '2s'")
         }
-        let parse = { () throws(TextProblem) in try DurationText.parse(text) }
+        let parse = { () throws(Problem) in try DurationText.parse(text) }
         guard let duration = converted(at: entry.value.range, parse) else { return nil }
         if duration == .zero, !allowsZero {
             return reject(
@@ -84,7 +84,7 @@ extension NodeReading {
         guard let text = entry.value.text, !entry.value.isNull else {
             return mistyped(entry, "a size", help: "write a number and a unit, such as '64 KB'")
         }
-        let parse = { () throws(TextProblem) in try SizeText.parse(text) }
+        let parse = { () throws(Problem) in try SizeText.parse(text) }
         guard let size = converted(at: entry.value.range, parse) else { return nil }
         if range.contains(size) { return size }
         return reject("\(quoted(entry.name)) must be \(shown), not \(quoted(text))", at: entry.value.range)

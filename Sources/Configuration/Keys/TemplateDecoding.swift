@@ -100,7 +100,7 @@ extension RulePart {
     private func plainParameter(_ text: String, _ node: YAMLNode, step: Int) -> ParameterTemplate? {
         let scalar = PlainScalar(text)
         if scalar == .text { return template(text, node, step: step).map { .text($0) } }
-        return converted(at: node.range) { () throws(HandlerProblem) in .value(try scalar.json()) }
+        return converted(at: node.range) { () throws(Problem) in .value(try scalar.json()) }
     }
 }
 
@@ -121,18 +121,18 @@ extension PlainScalar {
     /// Returns the value in JSON; strings are not handled here.
     ///
     /// - Throws: The reason why there is none.
-    func json() throws(HandlerProblem) -> JSONValue {
+    func json() throws(Problem) -> JSONValue {
         let help = "put it into quotes for a string"
         switch self {
         case .null, .text: return .null
         case .bool(let isTrue): return .bool(isTrue)
         case .integer(let integer): return .integer(integer)
         case .number(let number): return .number(number)
-        case .tooLarge: throw HandlerProblem(message: "the number is too large for 64 bits", help: help)
-        case .notFinite: throw HandlerProblem(message: "infinity and nan are not allowed here", help: help)
+        case .tooLarge: throw Problem("the number is too large for 64 bits", help: help)
+        case .notFinite: throw Problem("infinity and nan are not allowed here", help: help)
         case .leadingZero:
-            throw HandlerProblem(
-                message: "a number cannot start with 0, which could mean octal",
+            throw Problem(
+                "a number cannot start with 0, which could mean octal",
                 help: help + ", or write 0o in front of an octal number")
         }
     }

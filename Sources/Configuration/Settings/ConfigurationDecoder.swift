@@ -32,7 +32,7 @@ struct ConfigurationDecoder: NodeReading {
     }
 
     /// Reads a string and converts it with the closure.
-    func checked<Value, Problem: RemediableError>(
+    func checked<Value>(
         _ entry: YAMLNode.Entry, _ read: (String) throws(Problem) -> Value
     ) -> Value? {
         text(entry).flatMap { text in converted(at: entry.value.range) { () throws(Problem) in try read(text) } }
@@ -46,7 +46,7 @@ struct ConfigurationDecoder: NodeReading {
             guard let text = text(node, name: quoted(entry.name), at: mark(node), help: "write a URL") else {
                 return nil
             }
-            let read = { () throws(HandlerProblem) in try ConfigurationValues.externalURL(text) }
+            let read = { () throws(Problem) in try ConfigurationValues.externalURL(text) }
             guard let url = converted(at: mark(node), read) else { return nil }
             urls.append(url)
         }

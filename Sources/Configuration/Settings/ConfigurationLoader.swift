@@ -33,7 +33,7 @@ package struct ConfigurationLoader: Sendable {
     /// empty variable sets nothing. Several paths are separated by colons, as in `PATH`, and several URLs by commas.
     ///
     /// - Throws: The problem of the first variable that can't be read.
-    package func read(_ variables: [String: String], into configuration: inout Configuration) throws(HandlerProblem) {
+    package func read(_ variables: [String: String], into configuration: inout Configuration) throws(Problem) {
         for (name, key) in ConfigurationDecoder.variables {
             guard let text = variables[name], !text.isEmpty else { continue }
             let source = SourceText(file: name, bytes: Array(text.utf8))
@@ -44,7 +44,7 @@ package struct ConfigurationLoader: Sendable {
                 key: Self.scalar(key.name, in: source), value: Self.value(text, of: key, in: source))
             key.read(decoder, entry, &configuration)
             guard let problem = problems.sorted().first else { continue }
-            throw HandlerProblem(message: "\(name): \(problem.message)", help: problem.help)
+            throw Problem("\(name): \(problem.message)", help: problem.help)
         }
     }
 

@@ -10,15 +10,6 @@ protocol NodeReading: SendableMetatype {
     var problems: DiagnosticCollector { get }
 }
 
-/// An error with a message and a remedy for a diagnostic.
-protocol RemediableError: Error {
-    var message: String { get }
-    var remedy: String? { get }
-}
-
-extension TextProblem: RemediableError { var remedy: String? { help } }
-extension HandlerProblem: RemediableError { var remedy: String? { help } }
-
 extension Sequence {
     /// Returns the values if all could be read; nil otherwise.
     func complete<Value>() -> [Value]? where Element == Value? {
@@ -40,12 +31,12 @@ extension NodeReading {
     }
 
     /// Returns the result of the closure; an error is reported.
-    func converted<Value, Problem: RemediableError>(
+    func converted<Value>(
         at range: Range<Int>, _ convert: () throws(Problem) -> Value
     ) -> Value? {
         do throws(Problem) {
             return try convert()
-        } catch { return reject(error.message, at: range, help: error.remedy) }
+        } catch { return reject(error.message, at: range, help: error.help) }
     }
 
     /// Reports unknown keys; for misplaced ones, the closure returns the help.

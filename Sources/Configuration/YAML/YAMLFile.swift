@@ -39,7 +39,7 @@ package enum YAMLReader {
     /// Reads the data of a file as strictly as rules.
     ///
     /// - Returns: The value, or the first problem, with its location in the message.
-    package static func json(from file: PathBytes) -> Result<PositionedValue, HandlerProblem> {
+    package static func json(from file: PathBytes) -> Result<PositionedValue, Problem> {
         let shown = file.description
         do throws(Diagnostic) {
             let source = try TextCheck.source(file, shown: shown, limit: 4 << 20)
@@ -52,7 +52,7 @@ package enum YAMLReader {
                 return .success(PositionedValue(try value(of: root), positions: positions))
             } catch { throw Diagnostic(.error, in: source, at: error.range, message: error.message, help: error.help) }
         } catch {
-            let problem = HandlerProblem(message: error.message, help: error.help)
+            let problem = Problem(error.message, help: error.help)
             return .failure(error.location.line > 0 ? problem.at(error.location) : problem.of(shown))
         }
     }
@@ -77,7 +77,7 @@ package enum YAMLReader {
             guard node.isPlain else { return .string(text) }
             let scalar = PlainScalar(text)
             if scalar == .text { return .string(text) }
-            do throws(HandlerProblem) {
+            do throws(Problem) {
                 return try scalar.json()
             } catch { throw YAMLProblem(error.message, at: node.range, help: error.help) }
         case .sequence(let elements): return .array(try elements.map(value))

@@ -23,7 +23,7 @@ struct ObservationPlan: Sendable {
         for pattern in options.globs {
             let relative = try Self.glob(pattern, hidden: options.hidden)
             for root in roots {
-                let directory = Self.absolute(root).bytes
+                let directory = PathBytes.current.resolving(root.bytes).normalized.bytes
                 let prefix = Glob.escaped(directory) + (directory == [.slash] ? [] : [.slash])
                 globs.append(try Self.glob(PathBytes(prefix + relative.pattern), hidden: options.hidden, isWhole: true))
             }
@@ -50,14 +50,6 @@ struct ObservationPlan: Sendable {
         }
     }
 
-    /// Returns the absolute path, without `.`, `..` and repeated slashes.
-    private static func absolute(_ path: PathBytes) -> PathBytes {
-        if path.bytes.first == .slash { return path.normalized }
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-        guard getcwd(&buffer, buffer.count) != nil else { return path.normalized }
-        return PathBytes(buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }).appending(path.bytes).normalized
-    }
-
     /// Checks the roots, and creates missing ones if the options ask for it.
     ///
     /// - Throws: When a root can't be used.
@@ -73,16 +65,11 @@ struct ObservationPlan: Sendable {
             switch options.missing {
             case .wait: continue
             case .fail: throw .missingRoot(root)
-            case .create: try Self.makeDirectory(root)
+            case .create:
+                let error = KernelFileSystem().makeDirectory(root)
+                guard error == 0 else { throw .refused(root, errno: error) }
             }
         }
-    }
-
-    private static func makeDirectory(_ path: PathBytes) throws(ObservationError) {
-        if path.withCString({ mkdir($0, 0o777) }) == 0 || errno == EEXIST { return }
-        guard errno == ENOENT, path.bytes.count > 1 else { throw .refused(path, errno: errno) }
-        try makeDirectory(path.parent)
-        guard path.withCString({ mkdir($0, 0o777) }) == 0 || errno == EEXIST else { throw .refused(path, errno: errno) }
     }
 
     /// The root by which a path is observed; nil when it is not.

@@ -8,7 +8,7 @@ import TestKit
 struct ConfigurationTests {
     /// Loads a string as the file `config.yaml` of the directory `/etc/alight`.
     private static func load(
-        _ text: String, distrust: @escaping @Sendable (PathBytes) -> HandlerProblem? = { _ in nil }
+        _ text: String, distrust: @escaping @Sendable (PathBytes) -> Problem? = { _ in nil }
     ) -> (configuration: Configuration, diagnostics: [Diagnostic], directory: PathBytes) {
         withTempTree { tree in
             TestFile.write(tree.path("config.yaml"), text)
@@ -176,7 +176,7 @@ struct ConfigurationTests {
 
     @Test func `a file that root must not trust is not read`() {
         let (found, diagnostics, _) = Self.load("jobs: 3\n") { _ in
-            HandlerProblem(message: "others can change it", help: "run: chmod")
+            Problem("others can change it", help: "run: chmod")
         }
         #expect(diagnostics.map(\.message) == ["others can change it"])
         #expect(found.jobs == nil)
@@ -187,7 +187,7 @@ struct ConfigurationTests {
             TestFile.write(tree.path("rules.yaml"), "rules: [{ path: in/*, action: log }]\n")
             var hostEnvironment = RuleLoader.Environment(
                 home: nil, environment: { _ in nil }, currentDirectory: tree.root)
-            hostEnvironment.distrust = { HandlerProblem(message: "'\($0)' is open", help: "run: chmod") }
+            hostEnvironment.distrust = { Problem("'\($0)' is open", help: "run: chmod") }
             let loaded = RuleLoader(catalog: FakeCatalog(), hostEnvironment: hostEnvironment).load(["rules.yaml"])
             #expect(loaded.diagnostics.map(\.message) == ["'\(tree.path("rules.yaml"))' is open"])
             #expect(loaded.diagnostics.first?.location.file == "rules.yaml")
@@ -240,7 +240,7 @@ struct ConfigurationTests {
         #expect {
             try Self.read([name: value])
         } throws: {
-            ($0 as? HandlerProblem)?.message == message
+            ($0 as? Problem)?.message == message
         }
     }
 

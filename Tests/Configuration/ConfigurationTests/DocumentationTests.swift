@@ -97,7 +97,7 @@ struct DocumentationTests {
 
     /// A catalog that contains every handler that a rules file names.
     private struct OpenCatalog: HandlerCatalog {
-        func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
+        func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, Problem> {
             .success(
                 HandlerDescription(
                     reference: HandlerReference(name: name), parameters: nil, removal: FakeCatalog.removals[name]))

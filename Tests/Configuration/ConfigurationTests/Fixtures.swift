@@ -96,7 +96,7 @@ struct FakeCatalog: HandlerCatalog {
                     type: "string", role: ParameterSchema.destination, extensions: .fixed([".webp", ".jpg"]))
             ], required: ["to"], additionalProperties: false))
 
-    func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
+    func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, Problem> {
         if name == "keywords" { return .success(Self.keywords) }
         if name == "preview" { return .success(Self.preview) }
         if let handler = Self.handlers.first(where: { $0.reference.name == name }) { return .success(handler) }
@@ -106,10 +106,10 @@ struct FakeCatalog: HandlerCatalog {
         }
         if name == "broken" {
             return .failure(
-                HandlerProblem(
-                    message: "plugin 'broken' can't be used: plugin.yaml has no 'name'", help: "add 'name: broken'"))
+                Problem(
+                    "plugin 'broken' can't be used: plugin.yaml has no 'name'", help: "add 'name: broken'"))
         }
-        return .failure(HandlerProblem(message: "there is no handler or plugin '\(name)'", help: nil))
+        return .failure(Problem("there is no handler or plugin '\(name)'"))
     }
 
     func names(from directory: PathBytes) -> [String] { Self.handlers.map(\.reference.name) }

@@ -15,7 +15,7 @@ struct TrustCheckTests {
                 let isOpen = (arguments + [searchPath]).contains { word in
                     String(decoding: word, as: UTF8.self).contains("open")
                 }
-                return isOpen ? HandlerProblem(message: "\(executable) is open", help: "run: chmod") : nil
+                return isOpen ? Problem("\(executable) is open", help: "run: chmod") : nil
             }
             let loaded = RuleLoader(catalog: FakeCatalog(), hostEnvironment: hostEnvironment).load(["rules.yaml"])
             return DiagnosticText.text(of: loaded.diagnostics)

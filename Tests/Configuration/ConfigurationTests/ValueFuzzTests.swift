@@ -44,7 +44,7 @@ struct ValueFuzzTests {
             name: "comparison", pieces: [">", "<", "=", "!", "..", "1", " ", "KB", "64 MB", "\t", "."],
             form: SchemaForm.comparisons(of: .size)
         ) { text in
-            (try? ComparisonText.parse(text, noun: "size") { value throws(TextProblem) in
+            (try? ComparisonText.parse(text, noun: "size") { value throws(Problem) in
                 try SizeText.parse(value)
             }) != nil
         },

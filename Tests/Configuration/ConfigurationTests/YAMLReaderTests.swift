@@ -6,11 +6,11 @@ import Testing
 import TestKit
 
 struct YAMLReaderTests {
-    private func read(_ text: String) -> Result<JSONValue, HandlerProblem> {
+    private func read(_ text: String) -> Result<JSONValue, Problem> {
         withTempTree { tree in
             TestFile.write(tree.path("plugin.yaml"), text)
             return YAMLReader.json(from: tree.path("plugin.yaml")).map(\.value)
-                .mapError { HandlerProblem(message: $0.message.replacing("\(tree.root)/", with: ""), help: $0.help) }
+                .mapError { Problem($0.message.replacing("\(tree.root)/", with: ""), help: $0.help) }
         }
     }
 
@@ -55,7 +55,7 @@ struct YAMLReaderTests {
 
     @Test func `a missing file is an error`() {
         let result = YAMLReader.json(from: "/nowhere/plugin.yaml")
-        #expect(result == .failure(HandlerProblem(message: "/nowhere/plugin.yaml: no such file", help: nil)))
+        #expect(result == .failure(Problem("/nowhere/plugin.yaml: no such file")))
     }
 
     @Test(arguments: ["thumbnail", "reindex"])

@@ -21,7 +21,7 @@ struct ConditionTests {
     }
 
     static func size(_ text: String) throws -> Condition {
-        let bounds = try ComparisonText.parse(text, noun: "size") { text throws(TextProblem) in
+        let bounds = try ComparisonText.parse(text, noun: "size") { text throws(Problem) in
             UInt64(text) ?? 0
         }
         return .size(Comparisons(bounds, text: text))
@@ -248,9 +248,9 @@ struct ConditionTests {
 
 /// The parser of comparisons.
 struct ComparisonTextTests {
-    private static func parse(_ text: String) throws(TextProblem) -> [Comparisons<Int>.Bound] {
-        try ComparisonText.parse(text, noun: "count", allowsBare: true) { text throws(TextProblem) in
-            guard let number = Int(text) else { throw TextProblem("no number '\(text)'", help: "") }
+    private static func parse(_ text: String) throws(Problem) -> [Comparisons<Int>.Bound] {
+        try ComparisonText.parse(text, noun: "count", allowsBare: true) { text throws(Problem) in
+            guard let number = Int(text) else { throw Problem("no number '\(text)'", help: "") }
             return number
         }
     }
@@ -268,8 +268,8 @@ struct ComparisonTextTests {
         ("> x", "no number 'x'", ""), ("1..x", "no number 'x'", ""), ("", "no number ''", ""),
     ])
     func `a mistake is reported with a correction`(text: String, message: String, help: String) {
-        let problem = #expect(throws: TextProblem.self) { try Self.parse(text) }
-        #expect(problem == TextProblem(message, help: help))
+        let problem = #expect(throws: Problem.self) { try Self.parse(text) }
+        #expect(problem == Problem(message, help: help))
     }
 
     @Test(arguments: [

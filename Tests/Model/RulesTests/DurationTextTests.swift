@@ -67,7 +67,7 @@ struct DurationTextTests {
 
     @Test(arguments: wrong)
     func `an invalid duration is refused with help`(example: Wrong) {
-        do throws(TextProblem) {
+        do throws(Problem) {
             let duration = try DurationText.parse(example.text)
             Issue.record("'\(example.text)' is \(duration)")
         } catch {

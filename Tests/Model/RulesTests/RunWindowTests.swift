@@ -148,6 +148,6 @@ struct RunWindowTests {
         "Mon,, 1:00-2:00", "Mon-Tue-Wed 1:00-2:00", "1:00-1:00", "1:0-2:00", "٢:00-3:00", "24:00-01:00",
     ])
     func `an invalid window is an error`(text: String) {
-        #expect(throws: TextProblem.self) { try WindowText.parse(text) }
+        #expect(throws: Problem.self) { try WindowText.parse(text) }
     }
 }

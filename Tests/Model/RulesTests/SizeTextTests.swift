@@ -14,11 +14,11 @@ struct SizeTextTests {
         "", "KB", "-1 KB", ".5 KB", "5. KB", "1..5 KB", "٣ KB", "1 000", "1 KB 2", "1e3", "64 KX", "1e9 GB",
     ])
     func `an invalid size is refused with help`(text: String) {
-        let problem = #expect(throws: TextProblem.self) { try SizeText.parse(text) }
+        let problem = #expect(throws: Problem.self) { try SizeText.parse(text) }
         #expect(problem?.help == "a size is a number and a unit: 512 B, 64 KB, 1.5 MiB")
     }
 
     @Test func `a size that no file can have is refused`() {
-        #expect(throws: TextProblem.self) { try SizeText.parse("99999999999999999999 GB") }
+        #expect(throws: Problem.self) { try SizeText.parse("99999999999999999999 GB") }
     }
 }

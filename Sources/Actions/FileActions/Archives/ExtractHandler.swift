@@ -43,10 +43,10 @@ package struct ExtractHandler: FileHandler {
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         if let problem = ArchiveFormat.problem { throw .failed(problem, code: "no-library") }
         let limits: ExtractLimits
-        do throws(TextProblem) {
+        do throws(Problem) {
             limits = try ExtractLimits(invocation.parameters["limits"])
         } catch {
-            throw FileError.failed("'limits.size': \(error.message); \(error.help)", code: "bad-parameters")
+            throw FileError.failed("'limits.size': \(error.message); \(error.help ?? "")", code: "bad-parameters")
         }
         let excluded = try excluded(invocation)
         let source = try SourceFile(invocation)
@@ -123,8 +123,8 @@ struct ExtractLimits {
         ], additionalProperties: false, examples: [["size": "500 MiB", "files": 2000]],
         description: "The limits for unpacking.")
 
-    /// - Throws: A `TextProblem` if a size is invalid.
-    init(_ parameter: Parameter?) throws(TextProblem) {
+    /// - Throws: A `Problem` if a size is invalid.
+    init(_ parameter: Parameter?) throws(Problem) {
         if let text = parameter?["size"]?.bytes {
             size = UInt64(try SizeText.parse(String(decoding: text, as: UTF8.self)))
         }

@@ -28,7 +28,7 @@ package struct TouchHandler: FileHandler {
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         let word = invocation.text("time") ?? "now"
-        guard let time = word == "now" ? DiskProbe.now() : TimeParameter.parse(word) else {
+        guard let time = word == "now" ? DiskProbe.now() : TimestampText.parse(word) else {
             throw .failed(
                 "'\(word)' is not a time; write 'now', '2026-11-21T14:02:11Z' or '@1234567890'", code: "bad-time")
         }

@@ -104,7 +104,8 @@ package struct Trash: Sendable {
         guard let home else { return nil }
         // Other users must not have access to a directory that is created for the trash.
         guard case .present(let parent) = KernelFileSystem().stat(Self.existing(home)),
-            parent.identity.isOnDevice(of: file.identity)
+            parent.identity.deviceMajor == file.identity.deviceMajor,
+            parent.identity.deviceMinor == file.identity.deviceMinor
         else { return nil }
         var jail = Jail([home.parent])
         let data = try jail.open(home.parent, making: true)
@@ -191,13 +192,6 @@ package struct Trash: Sendable {
     private func date(_ now: Timestamp) -> String {
         let local = Timestamp(seconds: now.seconds + clock.offset(now.seconds), nanoseconds: 0)
         return String(local.description.dropLast())
-    }
-}
-
-extension FileIdentity {
-    /// Whether both files are on the same device.
-    fileprivate func isOnDevice(of other: FileIdentity) -> Bool {
-        deviceMajor == other.deviceMajor && deviceMinor == other.deviceMinor
     }
 }
 

@@ -1,4 +1,5 @@
 package import ActionAPI
+import CAlightLinux
 import PluginProtocol
 package import Rules
 package import System
@@ -56,4 +57,105 @@ package struct TransferHandler: FileHandler {
     package func isDone(_ invocation: Invocation) -> Bool { verb != .copied && transfer(invocation).isDone }
 
     private func transfer(_ invocation: Invocation) -> FileTransfer { FileTransfer(invocation, verb, trash: trash) }
+}
+
+/// Transfers of several files whose copies are flushed by one call of syncfs(2) per file system.
+///
+/// All copies are written before the first of them is flushed.
+struct TransferGroup {
+    /// The minimum number of files; with fewer, separate flushes are better, since syncfs(2) also flushes unrelated
+    /// files.
+    private static let fewest = 4
+    /// The maximum number of files at once, since each one holds several descriptors.
+    private static let most = 64
+
+    private let transfers: [FileTransfer]
+    /// The state of each transfer; nil if there are not enough descriptors for so many files at once.
+    private var stages: [FileTransfer.Stage?] = []
+    /// The result of each flush, by device number: 0, or the errno.
+    private var flushed: [UInt64: Int32] = [:]
+
+    /// Transfers files in groups that share a flush, or one by one if there are few.
+    ///
+    /// - Parameters:
+    ///   - invocations: The invocations, one per file.
+    ///   - transfer: Creates the transfer of a file.
+    /// - Returns: The outcomes, in order.
+    static func run(_ invocations: [Invocation], _ transfer: (Invocation) -> FileTransfer) -> [Outcome] {
+        guard invocations.count >= fewest else {
+            return invocations.map { invocation in
+                invocation.stop.isRaised ? .interrupted("Alight stops") : alone(transfer(invocation))
+            }
+        }
+        var outcomes: [Outcome] = []
+        while outcomes.count < invocations.count {
+            var group = TransferGroup(transfers: invocations[outcomes.count...].prefix(most).map(transfer))
+            outcomes += group.run()
+        }
+        return outcomes
+    }
+
+    private init(transfers: [FileTransfer]) { self.transfers = transfers }
+
+    private static func alone(_ transfer: FileTransfer) -> Outcome {
+        Outcome.of { () throws(FileError) in try transfer.run() }
+    }
+
+    private mutating func run() -> [Outcome] {
+        stages = transfers.map { transfer in
+            Self.stage { () throws(FileError) in
+                if transfer.invocation.stop.isRaised { return .over(.interrupted("Alight stops")) }
+                return try transfer.start(isFlushed: false)
+            }
+        }
+        var wanted: Set<PathBytes> = []
+        for index in stages.indices {
+            guard case .staged(let copy)? = stages[index] else { continue }
+            // If two files are moved to the same destination, the second is published after the move of the first has
+            // finished.
+            if copy.source != nil, !wanted.insert(copy.location.path).inserted { finish() }
+            stages[index] = Self.stage { () throws(FileError) in
+                if transfers[index].options.isDurable { try flush(copy) }
+                return try transfers[index].publish(copy)
+            }
+        }
+        finish()
+        let outcomes = stages.map { stage -> Outcome? in if case .over(let outcome)? = stage { outcome } else { nil } }
+        // Closes the files before those without an outcome are transferred one by one.
+        stages = []
+        return zip(outcomes, transfers).map { $0 ?? Self.alone($1) }
+    }
+
+    /// Finishes the transfers of the files that were placed, after these are on the disk.
+    private mutating func finish() {
+        var targets: [PathBytes: DirectoryHandle] = [:]
+        for (index, stage) in stages.enumerated() {
+            guard case .placed(let copy, _)? = stage, transfers[index].options.isDurable else { continue }
+            targets[copy.location.directory.path] = copy.location.directory
+        }
+        for directory in targets.values { directory.flush() }
+        var sources: [PathBytes: DirectoryHandle] = [:]
+        for (index, stage) in stages.enumerated() {
+            guard case .placed(let copy, let name)? = stage else { continue }
+            if let source = copy.source { sources[source.directory.path] = source.directory }
+            stages[index] = .over(Outcome.of { () throws(FileError) in try transfers[index].finish(copy, name) })
+        }
+        for directory in sources.values { directory.flush() }
+    }
+
+    /// Flushes the file system of a copy, unless that has been done.
+    private mutating func flush(_ copy: FileTransfer.Copy) throws(FileError) {
+        let device = copy.file.device
+        let error = flushed[device] ?? cal_sync_file_system(copy.file.descriptor)
+        flushed[device] = error
+        guard error == 0 else { throw FileError(error, "cannot flush the file system of '\(copy.location.path)'") }
+    }
+
+    private static func stage(_ work: () throws(FileError) -> FileTransfer.Stage) -> FileTransfer.Stage? {
+        do throws(FileError) {
+            return try work()
+        } catch {
+            return error.hasNoDescriptors ? nil : .over(error.outcome)
+        }
+    }
 }

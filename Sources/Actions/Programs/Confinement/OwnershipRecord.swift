@@ -24,7 +24,7 @@ package final class OwnershipRecord: Sendable {
     package func problem(
         running executable: PathBytes, _ arguments: [[UInt8]] = [],
         searchPath: [UInt8] = Array(Action.searchPath.utf8)
-    ) -> HandlerProblem? {
+    ) -> Problem? {
         var stamps: [PathBytes: FileStamp] = [:]
         let files = ProgramFiles.of(executable, arguments, searchPath: searchPath) { path in
             stamps[path] = FileStamp(path)
@@ -34,11 +34,11 @@ package final class OwnershipRecord: Sendable {
     }
 
     /// Returns a problem if a user other than root could change or replace the file; nil if none could.
-    package func problem(with path: PathBytes) -> HandlerProblem? { problem(with: path, FileStamp(path)) }
+    package func problem(with path: PathBytes) -> Problem? { problem(with: path, FileStamp(path)) }
 
     // The stamps are taken before the files are read, so that one that changes meanwhile is read again.
 
-    private func problem(with path: PathBytes, _ stamp: FileStamp?) -> HandlerProblem? {
+    private func problem(with path: PathBytes, _ stamp: FileStamp?) -> Problem? {
         if let stamp, find(path, stamp)?.isSafe == true { return nil }
         let problem = OwnershipCheck.problem(with: path)
         if let stamp { change(path, stamp) { $0.isSafe = problem == nil } }

@@ -61,7 +61,7 @@ extension ProgramConfinement {
     package init(
         _ rule: Confinement, _ invocations: ArraySlice<Invocation>, executable: PathBytes, directory: PathBytes?,
         scratch: PathBytes
-    ) throws(HandlerProblem) {
+    ) throws(Problem) {
         umask = rule.umask ?? umask
         nice = rule.nice
         ioPriority = rule.ioPriority
@@ -89,7 +89,7 @@ extension ProgramConfinement {
     /// Returns the grants that the rule names, for all events.
     private static func given(
         _ sandbox: Sandbox, _ invocations: ArraySlice<Invocation>
-    ) throws(HandlerProblem) -> [Grant] {
+    ) throws(Problem) -> [Grant] {
         var grants: [Grant] = []
         for invocation in invocations {
             let lists: [([Template]?, Access)] = [
@@ -99,8 +99,8 @@ extension ProgramConfinement {
                 for template in templates ?? [] {
                     guard let path = template.confinedPath(with: invocation.placeholders, in: invocation.baseDirectory)
                     else {
-                        throw HandlerProblem(
-                            message: "a path of 'sandbox' has a placeholder that is empty, '.' or '..' for "
+                        throw Problem(
+                            "a path of 'sandbox' has a placeholder that is empty, '.' or '..' for "
                                 + "'\(invocation.job.event.path)'",
                             help: nil)
                     }

@@ -144,7 +144,7 @@ struct AppliedFiles {
     /// The files in the order in which they were named, sorted by name within directories, without duplicates.
     private(set) var paths: [PathBytes] = []
     /// The errors about the named paths.
-    private(set) var problems: [HandlerProblem] = []
+    private(set) var problems: [Problem] = []
     /// The files that the rule's conditions exclude, with the reason.
     private(set) var left: [(path: PathBytes, reason: String)] = []
     private var seen: Set<PathBytes> = []
@@ -192,7 +192,7 @@ struct AppliedFiles {
     }
 
     private mutating func add(problem message: String, help: String) {
-        problems.append(HandlerProblem(message: message, help: help))
+        problems.append(Problem(message, help: help))
     }
 
     /// Adds a file unless the rule's conditions exclude it.

@@ -56,7 +56,7 @@ struct ConfigurationText {
         add("retention.size", settings.retentionSize) { (.integer(Int64($0)), SizeText.binary(UInt64($0))) }
         add("listen", settings.listen) { $0.map(Self.word) ?? Self.nothing }
         add("external_url", settings.externalURLs) { urls in
-            (.strings(urls), urls.isEmpty ? "-" : urls.joined(separator: ", "))
+            (urls.member, urls.isEmpty ? "-" : urls.joined(separator: ", "))
         }
         add("control", settings.control) { $0.map(Self.path) ?? Self.nothing }
         add("jobs.limit", settings.jobs, Self.number)
@@ -83,7 +83,7 @@ struct ConfigurationText {
 
     private static func word(_ text: String) -> Shown { (.string(text), text) }
 
-    private static func number(_ number: Int) -> Shown { (.count(number), "\(number)") }
+    private static func number(_ number: Int) -> Shown { (number.member, "\(number)") }
 
     private static func path(_ path: PathBytes) -> Shown {
         if let text = path.text { return (.string(text), text) }
@@ -106,13 +106,11 @@ struct ConfigurationText {
 
     var object: [String: JSONValue] {
         let members = rows.map { row in
-            let members: [String: JSONValue] = ["value": row.value, "origin": row.origin.object]
-            return (row.name, JSONValue.object(members))
+            (row.name, JSONValue.members(["value": row.value, "origin": row.origin.object]))
         }
-        return [
-            "file": file.map { .string($0.description) } ?? .null,
-            "settings": .object(Dictionary(members) { first, _ in first }),
-        ]
+        return .init([
+            "file": JSONValue.text(file?.description), "settings": Dictionary(members) { first, _ in first },
+        ])
     }
 }
 
@@ -128,13 +126,10 @@ extension SettingOrigin {
 
     fileprivate var object: JSONValue {
         switch self {
-        case .flag(let name): ["kind": "flag", "name": .string(name)]
-        case .variable(let name): ["kind": "environment", "name": .string(name)]
+        case .flag(let name): .members(["kind": "flag", "name": name])
+        case .variable(let name): .members(["kind": "environment", "name": name])
         case .file(let location):
-            [
-                "kind": "file", "file": .string(location.file), "line": .count(location.line),
-                "column": .count(location.column),
-            ]
+            .members(["kind": "file", "file": location.file, "line": location.line, "column": location.column])
         case .standard: ["kind": "default"]
         }
     }

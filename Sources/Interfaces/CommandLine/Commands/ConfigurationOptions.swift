@@ -31,7 +31,7 @@ struct ConfigurationOptions: ParsableArguments {
         let (loaded, diagnostics): (LoadedConfiguration, [Diagnostic])
         do {
             (loaded, diagnostics) = try read(flags)
-        } catch let problem as HandlerProblem {
+        } catch let problem as Problem {
             problem.emit()
             throw Exit(.usage)
         }
@@ -52,7 +52,7 @@ struct ConfigurationOptions: ParsableArguments {
         let loader = ConfigurationLoader(hostEnvironment: hostEnvironment)
         if let path {
             diagnostics = loader.load(
-                CommandContext.currentDirectory.resolving(path.bytes).normalized, shown: path.description,
+                PathBytes.current.resolving(path.bytes).normalized, shown: path.description,
                 into: &settings)
         }
         try loader.read(variables, into: &settings)

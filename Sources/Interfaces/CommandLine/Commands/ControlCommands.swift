@@ -95,16 +95,18 @@ extension ControlChoice {
     }
 }
 
+private let standardSocket = """
+    Default: 'control' of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; if that directory \
+    does not belong to the user, in /run/user/UID/alight, else in /tmp/alight-UID; as root \
+    /run/alight/control.sock.
+    """
+
 /// The options for the control socket and the HTTP addresses, for `alight run`, which creates them.
 struct ControlOptions: ParsableArguments {
     @Option(
         help: .value(
             "socket", "The control socket of this instance, for 'alight status' and other commands.",
-            discussion: """
-                Default: 'control' of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; if that directory \
-                does not belong to the user, in /run/user/UID/alight, else in /tmp/alight-UID; as root \
-                /run/alight/control.sock.
-                """),
+            discussion: standardSocket),
         completion: .file())
     var control: String?
 
@@ -194,10 +196,7 @@ struct ControlChoice: ParsableArguments {
         help: .value(
             "socket", "The control socket of the running instance.",
             discussion: """
-                Default: 'control' of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; if that directory \
-                does not belong to the user, in /run/user/UID/alight, else in /tmp/alight-UID; as root \
-                /run/alight/control.sock. If no \
-                instance listens there, the socket of another instance in the same directory.
+                \(standardSocket) If no instance listens there, the socket of another instance in the same directory.
                 """),
         completion: .file())
     var control: String?

@@ -6,9 +6,7 @@ import Rules
 import Storage
 import System
 
-extension JobState: ExpressibleByArgument {
-    public static var allValueStrings: [String] { ["pending", "running", "succeeded", "skipped", "failed"] }
-}
+extension JobState: ExpressibleByArgument {}
 
 /// `alight jobs`: lists the jobs of the journal.
 struct JobsCommand: ParsableCommand {
@@ -23,9 +21,7 @@ struct JobsCommand: ParsableCommand {
               alight jobs --path ~/Scans
             """)
 
-    @Option(
-        name: .customLong("state"), help: .value("state", "Only jobs in this state; may be repeated."),
-        completion: .list(JobState.allValueStrings))
+    @Option(name: .customLong("state"), help: .value("state", "Only jobs in this state; may be repeated."))
     var states: [JobState] = []
 
     @Option(help: .value("name", "Only jobs of this rule."), completion: OfferedWords.rules)
@@ -91,13 +87,12 @@ struct JobsCommand: ParsableCommand {
     private static func paths(_ text: String) throws -> JournalQuery.Paths {
         let given = RawArguments.paths([text])[0]
         guard !given.bytes.isEmpty else { throw ValidationError("'--path' is empty") }
-        return try parsed("--path") { try JournalQuery.Paths(naming: given, in: CommandContext.currentDirectory) }
+        return try parsed("--path") { try JournalQuery.Paths(naming: given, in: PathBytes.current) }
     }
 
     /// Returns the message for an empty list: the number of jobs in each state.
     private static func nothing(_ counts: [JobState: Int], isFiltered: Bool) -> String {
-        let states: [JobState] = [.pending, .running, .succeeded, .skipped, .failed]
-        let there = states.compactMap { state in counts[state].map { "\($0) \(state.rawValue)" } }
+        let there = JobState.allCases.compactMap { state in counts[state].map { "\($0) \(state.rawValue)" } }
         if there.isEmpty { return "the journal has no jobs" }
         return "no job matches; the journal has \(there.joined(separator: ", "))"
     }

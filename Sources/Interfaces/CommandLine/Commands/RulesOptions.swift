@@ -203,7 +203,7 @@ enum RawArguments {
         if path.bytes.last == .slash {
             throw ValidationError("'\(option) \(Display.path(path))' is a directory; name a \(noun)")
         }
-        return CommandContext.currentDirectory.resolving(path.bytes).normalized
+        return PathBytes.current.resolving(path.bytes).normalized
     }
 
     /// Returns the exact paths of parsed arguments, in the order in which they were given.

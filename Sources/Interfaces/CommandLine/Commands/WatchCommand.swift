@@ -180,7 +180,7 @@ private enum WatchedPath {
     /// Returns the patterns for a path: everything below a directory, a file itself, and both for a path that does not
     /// exist and is not a glob.
     static func patterns(for text: String) throws(ObservationError) -> [PathBytes] {
-        let directory = text.hasPrefix("/") ? PathBytes("/") : CommandContext.currentDirectory
+        let directory = text.hasPrefix("/") ? PathBytes("/") : PathBytes.current
         let path = text.hasPrefix("/") ? PathBytes(text).normalized : directory.appending(text).normalized
         let name = relative(path.escapedForGlob)
         let below = name.map { $0.appending("**") } ?? "**"

@@ -174,10 +174,7 @@ extension EventFeed {
             guard let names = rules.removeValue(forKey: job.event.path) else { continue }
             let (path, kind, time) = (job.event.path, job.event.kind, job.event.time)
             publish(.file) {
-                [String: JSONValue](
-                    ["at": .string(time.milliseconds), "kind": .string(kind.rawValue), "rules": .strings(names)],
-                    paths: ["path": path]
-                ).line
+                JSONValue.members(["at": time.milliseconds, "kind": kind.rawValue, "rules": names, "path": path]).line
             }
         }
     }

@@ -23,10 +23,10 @@ extension RunningOperations {
         let reader = try reader()
         let (due, holds) = duePaths(wanted)
         let (jobs, hasMore) = try Self.reading { () throws(StorageError) in try reader.jobs(wanted) }
-        return [
-            "jobs": .array(jobs.map { $0.held(by: holds[$0.rule]) }.adding(due).map { .object($0.object) }),
-            "next": .text(hasMore ? jobs.last?.position.description : nil),
-        ]
+        return .members([
+            "jobs": jobs.map { $0.held(by: holds[$0.rule]) }.adding(due).map(\.object),
+            "next": JSONValue.text(hasMore ? jobs.last?.position.description : nil),
+        ])
     }
 
     /// Returns the due paths that match a query, and the waits that hold all jobs of rules.
@@ -58,7 +58,7 @@ extension RunningOperations {
             query.before = position
         }
         if let since = asked.since {
-            do throws(HandlerProblem) {
+            do throws(Problem) {
                 query.since = try TimeText.parse(since, now: DiskProbe.now())
             } catch {
                 throw APIError(400, "since: \(error.message)", help: error.help ?? "")
@@ -107,7 +107,7 @@ extension RunningOperations {
     func discard(_ id: String) throws(APIError) -> JSONValue {
         let job = try failedJob(id, "discarded")
         carryOut(.discard([job.job.id]))
-        return ["job": .object(job.object)]
+        return .members(["job": job.object])
     }
 
     private func failedJob(_ id: String, _ what: String) throws(APIError) -> JobDetails {

@@ -68,27 +68,21 @@ final class RunningOperations: Operations {
         let failed = failed(status, at: now).counts
         let last = status.rules.values.compactMap(\.last?.job)
         let known = (try? reader().states(of: last)) ?? [:]
-        return [
-            "rules": .array(
-                status.ruleset.listed.map { rule in
-                    status.object(rule, pending: pending[rule.name] ?? 0, failed: failed[rule.name] ?? 0) {
-                        known[$0] != nil
-                    }
-                })
-        ]
+        let rules = status.ruleset.listed.map { rule in
+            status.object(rule, pending: pending[rule.name] ?? 0, failed: failed[rule.name] ?? 0) { known[$0] != nil }
+        }
+        return .members(["rules": rules])
     }
 
     func roots() throws(APIError) -> JSONValue {
         let status = engine.status(at: .now)
         let known = survey() ?? lastWatching
-        return ["roots": .array(known.roots.map { status.object($0) })]
+        return .members(["roots": known.roots.map { status.object($0) }])
     }
 
     func history() throws(APIError) -> JSONValue {
         let points = engine.history(at: .now, wall: DiskProbe.now())
-        return [
-            "interval": .integer(ActivityHistory.interval.components.seconds), "points": .array(points.map(\.object)),
-        ]
+        return .members(["interval": ActivityHistory.interval.components.seconds, "points": points.map(\.object)])
     }
 
     /// Returns the status of the watching; nil if the watcher does not answer in time.
@@ -211,7 +205,7 @@ final class RunningOperations: Operations {
                 503, "\(done), but this cannot be written to the journal, and may be lost when Alight exits: \(error)",
                 help: error.help)
         }
-        return ["paused": .bool(after.pauses.all), "paused_rules": after.pauses.names]
+        return .members(["paused": after.pauses.all, "paused_rules": after.pauses.names])
     }
 
     private static func check(_ rule: String, in status: EngineStatus) throws(APIError) {
@@ -239,7 +233,7 @@ final class RunningOperations: Operations {
                 503, "the running instance has not done this yet, and may still do it",
                 help: "check 'alight jobs', and whether its disk is busy")
         }
-        return ["jobs": .array(command.jobs.map { .string($0.description) })]
+        return .members(["jobs": command.jobs.map(\.description)])
     }
 
     /// Asks the engine to carry out a command; returns false if that is not done in time.

@@ -24,28 +24,27 @@ struct RunningStatus {
 
     /// The JSON value that `/v1/status` returns.
     var object: JSONValue {
-        [
-            "version": .string(Version.number), "commit": .text(Version.commit), "pid": .count(getpid()),
-            "started": .string(started.milliseconds), "uptime": .number((uptime / .milliseconds(1)).rounded() / 1000),
-            "state": .string(engine.phase.rawValue), "ready": .bool(engine.isReady),
-            "degraded": .bool(!reasons.isEmpty), "reasons": .strings(reasons),
-            "paused": .bool(engine.pauses.all), "paused_rules": engine.pauses.names,
-            "disabled_rules": .array(engine.ruleset.disabled.map { .string($0.name) }),
-            "journal": .members(
-                ["path": .null, "error": .text(engine.journalError?.description), "size": .integer(journal.size)],
-                paths: ["path": journal.path]), "roots": .array(watching.roots.map { engine.object($0) }),
-            "watches": ["used": .count(watching.watches), "limit": .count(watching.limit)],
-            "overflows": .count(engine.overflows), "last_rescan": engine.rescanObject,
-            "queue": [
-                "settling": .count(engine.settling), "pending": .count(engine.queue.pending),
-                "running": .count(engine.queue.running), "failed": .count(failed.count),
-            ], "counts": engine.countsObject,
-            "last_minute": ["events": .count(engine.lastMinute.events), "jobs": .count(engine.lastMinute.jobs)],
-            "held": engine.heldObjects(at: .now, wall: DiskProbe.now()),
-            "waits": engine.waitObjects,
-            "slots": engine.slotsObject(at: .now, wall: DiskProbe.now()),
-            "running": engine.runningObjects, "failures": .array(failed.last),
-        ]
+        .members([
+            "version": Version.number, "commit": JSONValue.text(Version.commit), "pid": getpid(),
+            "started": started.milliseconds, "uptime": (uptime / .milliseconds(1)).rounded() / 1000,
+            "state": engine.phase.rawValue, "ready": engine.isReady, "degraded": !reasons.isEmpty, "reasons": reasons,
+            "paused": engine.pauses.all, "paused_rules": engine.pauses.names,
+            "disabled_rules": engine.ruleset.disabled.map(\.name),
+            "journal": JSONValue.members([
+                "path": JSONValue.null, "error": JSONValue.text(engine.journalError?.description),
+                "size": journal.size, "path": journal.path,
+            ]), "roots": watching.roots.map { engine.object($0) },
+            "watches": JSONValue.members(["used": watching.watches, "limit": watching.limit]),
+            "overflows": engine.overflows, "last_rescan": engine.rescanObject,
+            "queue": JSONValue.members([
+                "settling": engine.settling, "pending": engine.queue.pending, "running": engine.queue.running,
+                "failed": failed.count,
+            ]), "counts": engine.countsObject,
+            "last_minute": JSONValue.members(["events": engine.lastMinute.events, "jobs": engine.lastMinute.jobs]),
+            "held": engine.heldObjects(at: .now, wall: DiskProbe.now()), "waits": engine.waitObjects,
+            "slots": engine.slotsObject(at: .now, wall: DiskProbe.now()), "running": engine.runningObjects,
+            "failures": failed.last,
+        ])
     }
 }
 
@@ -61,7 +60,7 @@ struct FailedJobs {
 
 extension Pauses {
     /// The names of the paused rules.
-    var names: JSONValue { .strings(rules.sorted()) }
+    var names: [String] { rules.sorted() }
 }
 
 // The values of `/v1/status`, `/v1/rules`, `/v1/roots` and `/v1/history`.
@@ -98,11 +97,10 @@ extension EngineStatus {
     /// Returns the JSON object of a root.
     func object(_ root: WatchStatus.Root) -> JSONValue {
         let names = ruleset.rules.filter { $0.roots.contains(root.path) }.map(\.name)
-        return .members(
-            [
-                "rules": .strings(names), "backend": .string(root.means.rawValue), "reason": .text(root.reason),
-                "directories": .count(root.directories), "polled": .count(root.polled),
-            ], paths: ["path": root.path])
+        return .members([
+            "rules": names, "backend": root.means.rawValue, "reason": JSONValue.text(root.reason),
+            "directories": root.directories, "polled": root.polled, "path": root.path,
+        ])
     }
 
     /// Returns the JSON object of a rule.
@@ -116,26 +114,25 @@ extension EngineStatus {
     func object(_ rule: Rule, pending: Int, failed: Int, isKnown: (JobID) -> Bool) -> JSONValue {
         let tally = rules[rule.name] ?? RuleTally()
         let running = self.running.filter { $0.rule == rule.name }.reduce(0) { $0 + $1.jobs }
-        return [
-            "name": .string(rule.name), "tags": .strings(rule.tags), "enabled": .bool(!ruleset.isDisabled(rule.name)),
-            "paused": .bool(pauses.hold(rule.name)), "pending": .count(pending), "running": .count(running),
-            "succeeded": .count(tally.succeeded), "skipped": .count(tally.skipped), "failed": .count(failed),
-            "last": tally.last.map { $0.object(isKnown: isKnown($0.job)) } ?? .null,
-            "location": .string("\(rule.location.file):\(rule.location.line)"),
-            "file": .string(rule.baseDirectory.appending(PathBytes(rule.location.file).lastComponent).description),
-            "path": .string(rule.globs.map(\.description).joined(separator: ", ")),
-        ]
+        return .members([
+            "name": rule.name, "tags": rule.tags, "enabled": !ruleset.isDisabled(rule.name),
+            "paused": pauses.hold(rule.name), "pending": pending, "running": running, "succeeded": tally.succeeded,
+            "skipped": tally.skipped, "failed": failed,
+            "last": tally.last.map { $0.object(isKnown: isKnown($0.job)) } ?? JSONValue.null,
+            "location": "\(rule.location.file):\(rule.location.line)",
+            "file": rule.baseDirectory.appending(PathBytes(rule.location.file).lastComponent).description,
+            "path": rule.globs.map(\.description).joined(separator: ", "),
+        ])
     }
 
     var runningObjects: JSONValue {
         .array(
             running.map { attempt in
-                .members(
-                    [
-                        "job": .string(attempt.job.description), "rule": .string(attempt.rule),
-                        "action": .string(attempt.action), "since": .string(attempt.since.milliseconds),
-                        "jobs": .count(attempt.jobs), "slot": .bool(attempt.takesSlot),
-                    ], paths: ["path": attempt.path])
+                .members([
+                    "job": attempt.job.description, "rule": attempt.rule, "action": attempt.action,
+                    "since": attempt.since.milliseconds, "jobs": attempt.jobs, "slot": attempt.takesSlot,
+                    "path": attempt.path,
+                ])
             })
     }
 
@@ -146,10 +143,10 @@ extension EngineStatus {
         return .array(
             held.map { path, since in
                 let processes = writers[path, default: []].map { writer in
-                    JSONValue.members(["pid": .count(writer.process), "name": .string(writer.name)])
+                    JSONValue.members(["pid": writer.process, "name": writer.name])
                 }
                 let since = wall.advanced(by: since - now).milliseconds
-                return .members(["since": .string(since), "processes": .array(processes)], paths: ["path": path])
+                return .members(["since": since, "processes": processes, "path": path])
             })
     }
 
@@ -157,50 +154,45 @@ extension EngineStatus {
     var waitObjects: JSONValue {
         .array(
             waits.sorted { ($0.since, $0.path) < ($1.since, $1.path) }.prefix(10).map { wait in
-                .members(
-                    [
-                        "rule": .string(wait.rule), "since": .string(wait.since.milliseconds),
-                        "until": .text(wait.until?.milliseconds), "reason": .string(wait.waiting.cause.rawValue),
-                        "message": .string(wait.waiting.message),
-                    ], paths: ["path": wait.path])
+                .members([
+                    "rule": wait.rule, "since": wait.since.milliseconds,
+                    "until": JSONValue.text(wait.until?.milliseconds), "reason": wait.waiting.cause.rawValue,
+                    "message": wait.waiting.message, "path": wait.path,
+                ])
             })
     }
 
     /// Returns the slots, and the rules that wait for one, longest wait first.
     func slotsObject(at now: ContinuousClock.Instant, wall: Timestamp) -> JSONValue {
         let waiting = slots.waiting.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map { rule, since in
-            JSONValue.members(["rule": .string(rule), "since": .string(wall.advanced(by: since - now).milliseconds)])
+            JSONValue.members(["rule": rule, "since": wall.advanced(by: since - now).milliseconds])
         }
-        return [
-            "limit": .count(slots.limit), "extra": .count(slots.extra),
-            "used": .count(slots.used), "extra_used": .count(slots.extraUsed), "waiting": .array(waiting),
-        ]
+        return .members([
+            "limit": slots.limit, "extra": slots.extra, "used": slots.used, "extra_used": slots.extraUsed,
+            "waiting": waiting,
+        ])
     }
 
     var countsObject: JSONValue {
-        [
-            "hints": .count(counts.hints), "events": .count(counts.events),
-            "attempts": .count(counts.attempts), "succeeded": .count(counts.succeeded),
-            "skipped": .count(counts.skipped),
-            "failed_attempts": .count(counts.failedAttempts), "failed": .count(counts.failed),
-        ]
+        .members([
+            "hints": counts.hints, "events": counts.events, "attempts": counts.attempts, "succeeded": counts.succeeded,
+            "skipped": counts.skipped, "failed_attempts": counts.failedAttempts, "failed": counts.failed,
+        ])
     }
 
     /// The last finished rescan; while one is running, the previous one.
     var rescanObject: JSONValue {
         guard let done = rescan?.ended == nil ? lastRescan : rescan, let ended = done.ended else { return .null }
-        return [
-            "at": .string(ended.milliseconds), "why": .string(done.cause.rawValue), "found": .count(done.found),
-        ]
+        return .members(["at": ended.milliseconds, "why": done.cause.rawValue, "found": done.found])
     }
 }
 
 extension EngineStatus.EndedJob {
     fileprivate func object(isKnown: Bool) -> JSONValue {
-        [
-            "job": isKnown ? .string(job.description) : .null, "at": .string(time.milliseconds),
-            "outcome": .string(outcome), "message": .text(message.isEmpty ? nil : message),
-        ]
+        .members([
+            "job": JSONValue.text(isKnown ? job.description : nil), "at": time.milliseconds, "outcome": outcome,
+            "message": JSONValue.text(message.isEmpty ? nil : message),
+        ])
     }
 }
 
@@ -209,11 +201,9 @@ extension JSONValue {
     static func failure(
         _ job: JobID, _ rule: String, _ time: Timestamp, _ path: PathBytes, _ message: String
     ) -> JSONValue {
-        .members(
-            [
-                "job": .string(job.description), "rule": .string(rule), "at": .string(time.milliseconds),
-                "message": .string(message),
-            ], paths: ["path": path])
+        .members([
+            "job": job.description, "rule": rule, "at": time.milliseconds, "message": message, "path": path,
+        ])
     }
 }
 
@@ -233,11 +223,10 @@ extension ActivityHistory.Point {
         func seconds(_ duration: Duration?) -> JSONValue {
             duration.map { .number(($0 / .microseconds(100)).rounded() / 10_000) } ?? .null
         }
-        return [
-            "at": .string(time.milliseconds), "events": .count(events),
-            "succeeded": .count(succeeded), "skipped": .count(skipped),
-            "failed": .count(failed), "queue": .count(queue), "settle_p50": seconds(settleMedian),
-            "wait_p50": seconds(waitMedian), "run_p50": seconds(runMedian), "run_p99": seconds(runSlowest),
-        ]
+        return .members([
+            "at": time.milliseconds, "events": events, "succeeded": succeeded, "skipped": skipped, "failed": failed,
+            "queue": queue, "settle_p50": seconds(settleMedian), "wait_p50": seconds(waitMedian),
+            "run_p50": seconds(runMedian), "run_p99": seconds(runSlowest),
+        ])
     }
 }

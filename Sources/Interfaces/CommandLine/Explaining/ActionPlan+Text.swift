@@ -30,16 +30,15 @@ extension ActionPlan {
         case .builtIn(_, let parameters): return ["with": parameters]
         case .program(let program):
             let variables = program.environment.map { ($0.name, JSONValue(bytes: $0.value)) }
-            let members = [String: JSONValue](
-                [
-                    "argv": .array(program.command.map { JSONValue(bytes: $0) }), "request": program.request,
-                    "plugin": program.plugin.map { .string($0) }, "shell": program.isShell ? true : nil,
-                    "served": program.isServed ? true : nil, "stdin": .string(program.input.rawValue),
-                    "env": variables.isEmpty ? nil : .object(Dictionary(variables) { $1 }),
-                ], paths: ["directory": program.directory])
+            let members = [String: JSONValue]([
+                "argv": program.command.map { JSONValue(bytes: $0) }, "request": program.request,
+                "plugin": program.plugin, "shell": program.isShell ? true : nil,
+                "served": program.isServed ? true : nil, "stdin": program.input.rawValue,
+                "env": variables.isEmpty ? nil : Dictionary(variables) { $1 }, "directory": program.directory,
+            ])
             return members.merging(program.confinement.members) { $1 }
         case .impossible(let outcome):
-            return .init(["error": .string(outcome.message), "code": outcome.code.map { .string($0) }])
+            return .init(["error": outcome.message, "code": outcome.code])
         }
     }
 }
@@ -92,25 +91,19 @@ extension ProgramConfinement {
 
     var members: [String: JSONValue] {
         let most = [String: JSONValue]([
-            "cpu_ms": limits.cpu.map { .milliseconds($0) }, "memory": limits.memory.map { .count($0) },
-            "files": limits.files.map { .count($0) }, "processes": limits.processes.map { .count($0) },
-            "file_size": limits.fileSize.map { .count($0) },
+            "cpu_ms": limits.cpu?.milliseconds, "memory": limits.memory, "files": limits.files,
+            "processes": limits.processes, "file_size": limits.fileSize,
         ])
-        func given(writable: Bool) -> JSONValue? {
-            grants == nil ? nil : .array(paths(writable: writable).map { JSONValue(bytes: $0.bytes) })
-        }
+        func given(writable: Bool) -> [PathBytes]? { grants == nil ? nil : paths(writable: writable) }
         return .init([
             "run_as": user.map { user in
-                [
-                    "user": .string(user.text), "uid": .count(user.uid), "gid": .count(user.gid),
-                    "groups": .array(user.groups.map { .count($0) }),
-                ]
-            }, "umask": umask == Self.defaults.umask ? nil : .string(umaskText), "nice": nice.map { .count($0) },
-            "ionice": ioPriority.map { .string($0.text) }, "limits": most.isEmpty ? nil : .object(most),
+                JSONValue.members(["user": user.text, "uid": user.uid, "gid": user.gid, "groups": user.groups])
+            }, "umask": umask == Self.defaults.umask ? nil : umaskText, "nice": nice,
+            "ionice": ioPriority?.text, "limits": most.isEmpty ? nil : most,
             "sandbox": grants == nil && allowsNetwork
                 ? nil
-                : .members([
-                    "network": .bool(allowsNetwork), "required": .bool(isRequired), "read": given(writable: false),
+                : JSONValue.members([
+                    "network": allowsNetwork, "required": isRequired, "read": given(writable: false),
                     "write": given(writable: true),
                 ]),
         ])

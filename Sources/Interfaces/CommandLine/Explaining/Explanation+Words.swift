@@ -119,14 +119,14 @@ extension Rule {
 
     /// The same settings as JSON, including those with default values.
     var runningMembers: [String: JSONValue] {
-        [
-            "retry": [
-                "attempts": .count(retry.attempts), "delay_ms": .milliseconds(retry.delay),
-                "max_delay_ms": .milliseconds(retry.maximumDelay), "on": .string(retry.on.rawValue),
-            ], "while_busy": .string(whileBusy.rawValue), "cooldown_ms": .milliseconds(cooldown),
-            "on_failure": .strings(onFailure.map(\.name)), "catch_up": .bool(catchUp), "formerly": .strings(formerly),
-            "by": .bool(reportsWriter), "priority": .count(priority), "stop": .bool(isLast), "tags": .strings(tags),
-        ]
+        .init([
+            "retry": JSONValue.members([
+                "attempts": retry.attempts, "delay_ms": retry.delay.milliseconds,
+                "max_delay_ms": retry.maximumDelay.milliseconds, "on": retry.on.rawValue,
+            ]), "while_busy": whileBusy.rawValue, "cooldown_ms": cooldown.milliseconds,
+            "on_failure": onFailure.map(\.name), "catch_up": catchUp, "formerly": formerly, "by": reportsWriter,
+            "priority": priority, "stop": isLast, "tags": tags,
+        ])
     }
 
     /// The names of the actions that run when a job fails.

@@ -223,25 +223,24 @@ extension PathExplanation {
         rules.map { entry in
             let explanation = entry.explanation
             let rule = explanation.rule
-            var object = [String: JSONValue](
-                [
-                    "rule": .string(rule.name), "location": .string(rule.location.description),
-                    "matches": .bool(explanation.isMatch), "type": .null, "known": .bool(entry.record.isKnown),
-                    "open": .array(entry.record.open.map { .object($0.object) }),
-                    "ran": .array(entry.record.ended.map { .object($0.object) }),
-                ], paths: ["path": path, "alias": entry.alias])
+            var object = [String: JSONValue]([
+                "rule": rule.name, "location": rule.location.description, "matches": explanation.isMatch,
+                "type": JSONValue.null, "known": entry.record.isKnown, "open": entry.record.open.map(\.object),
+                "ran": entry.record.ended.map(\.object), "path": path, "alias": entry.alias,
+            ])
             if case .present(let snapshot) = inspected { object["type"] = .string(snapshot.type.rawValue) }
             switch explanation.verdict {
             case .unmatched(let reason):
                 let (code, message, help) = explanation.words(for: reason)
                 object["reason"] = .string(code)
                 object["message"] = .string(message)
-                object["help"] = help.map { .string($0) }
+                object["help"] = help?.member
                 if case .name(let refusal) = reason { object.merge(refusal.members) { $1 } }
                 if case .stopped(let stopper) = reason { object["stopped_by"] = .string(stopper) }
             case .matched(let location):
-                let paths = [String: JSONValue](
-                    [:], paths: ["root": location.root, "relative": location.relative, "unit": location.unit])
+                let paths = [String: JSONValue]([
+                    "root": location.root, "relative": location.relative, "unit": location.unit,
+                ])
                 for members in [paths, explanation.members, entry.members] { object.merge(members) { $1 } }
             }
             object.merge(coverage.members) { $1 }
@@ -254,42 +253,38 @@ extension PathExplanation.OfRule {
     /// The members about the next event, waits and actions of a match.
     fileprivate var members: [String: JSONValue] {
         .init([
-            "event": next.map { .string($0.event.kind.rawValue) },
-            "changed": next.flatMap { $0.event.changed.isEmpty ? nil : .strings($0.event.changed) },
-            "wait_reasons": .array(
-                waitReasons.map { reason in
-                    .members([
-                        "cause": .string(reason.cause), "message": .string(reason.message),
-                        "until": reason.until.map { .string($0.description) },
+            "event": next?.event.kind.rawValue,
+            "changed": next.flatMap { $0.event.changed.isEmpty ? nil : $0.event.changed },
+            "wait_reasons": waitReasons.map { reason in
+                JSONValue.members([
+                    "cause": reason.cause, "message": reason.message, "until": reason.until?.description,
+                ])
+            }, "question": question?.members,
+            "would": steps.enumerated().flatMap { number, step in
+                step.plans.map { plan in
+                    let values = plan.values.map { ($0.word, JSONValue(bytes: $1)) }
+                    let members = [String: JSONValue]([
+                        "step": number, "action": step.action.name,
+                        "values": Dictionary(values) { first, _ in first }, "paths": plan.events.map(\.path),
                     ])
-                }), "question": question.map { .object($0.members) },
-            "would": .array(
-                steps.enumerated().flatMap { number, step in
-                    step.plans.map { plan in
-                        let values = plan.values.map { ($0.word, JSONValue(bytes: $1)) }
-                        let members: [String: JSONValue] = [
-                            "step": .count(number), "action": .string(step.action.name),
-                            "values": .object(Dictionary(values) { first, _ in first }),
-                            "paths": .array(plan.events.map { JSONValue(bytes: $0.path.bytes) }),
-                        ]
-                        return .object(plan.members.merging(members) { $1 })
-                    }
-                }),
+                    return plan.members.merging(members) { $1 }
+                }
+            },
         ])
     }
 }
 
 extension Coverage {
     fileprivate var members: [String: JSONValue] {
-        [
-            "watched": .bool(isWatched),
-            "roots": .array(
-                roots.map { root in
-                    .members(
-                        ["exists": .bool(root.isThere), "backend": root.polling == nil ? "inotify" : "poll"],
-                        paths: ["path": root.path, "unreached": root.unreached])
-                }),
-        ]
+        .init([
+            "watched": isWatched,
+            "roots": roots.map { root in
+                JSONValue.members([
+                    "exists": root.isThere, "backend": root.polling == nil ? "inotify" : "poll", "path": root.path,
+                    "unreached": root.unreached,
+                ])
+            },
+        ])
     }
 }
 
@@ -297,15 +292,14 @@ extension Explanation {
     fileprivate var members: [String: JSONValue] {
         let isPolled = polling != nil
         var object = [String: JSONValue]([
-            "events": .strings(EventSpelling.words(of: rule.events)), "backend": isPolled ? "poll" : "inotify",
-            "settle_ms": .milliseconds(rule.settle.quiet(isPolled: isPolled)),
-            "writers": .string(rule.settle.writers.rawValue), "locks": .string(rule.settle.locks.rawValue),
-            "existing": .string((rule.existing ?? .ignore).rawValue), "held_by": .strings(holds.map(\.rawValue)),
-            "where": findings.isEmpty ? nil : .strings(findings), "where_unknown": unknownCondition.map { .string($0) },
-            "poll_ms": isPolled ? .milliseconds(rule.pollInterval) : nil,
+            "events": EventSpelling.words(of: rule.events), "backend": isPolled ? "poll" : "inotify",
+            "settle_ms": rule.settle.quiet(isPolled: isPolled).milliseconds, "writers": rule.settle.writers.rawValue,
+            "locks": rule.settle.locks.rawValue, "existing": (rule.existing ?? .ignore).rawValue,
+            "held_by": holds.map(\.rawValue), "where": findings.isEmpty ? nil : findings,
+            "where_unknown": unknownCondition, "poll_ms": isPolled ? rule.pollInterval.milliseconds : nil,
             "stable": rule.settle.stable(isPolled: isPolled).map { stable in
-                ["every_ms": .milliseconds(stable.every), "rounds": .count(stable.rounds)]
-            }, "max_wait_ms": rule.settle.maximumWait.map { .milliseconds($0) },
+                JSONValue.members(["every_ms": stable.every.milliseconds, "rounds": stable.rounds])
+            }, "max_wait_ms": rule.settle.maximumWait?.milliseconds,
         ])
         if case .fileSystem(let name) = polling { object["file_system"] = .string(name) }
         return object.merging(rule.runningMembers) { $1 }
@@ -318,9 +312,9 @@ extension PathFilter.Refusal {
         let glob = JSONValue.string(glob.description)
         return switch reason {
         case .outside, .above, .depth: ["glob": glob]
-        case .glob(let part), .hidden(let part): .init(["glob": glob], paths: ["part": PathBytes(part)])
+        case .glob(let part), .hidden(let part): .init(["glob": glob, "part": PathBytes(part)])
         case .excluded(_, let pattern, let part):
-            .init(["glob": glob, "pattern": .string(pattern.description)], paths: ["part": PathBytes(part)])
+            .init(["glob": glob, "pattern": pattern.description, "part": PathBytes(part)])
         }
     }
 }

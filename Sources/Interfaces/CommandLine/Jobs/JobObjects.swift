@@ -9,17 +9,14 @@ import System
 extension JobEntry {
     /// The members of a job's JSON object.
     var object: [String: JSONValue] {
-        .init(
-            [
-                "rule": .string(rule), "event": .string(event), "state": .string(state.rawValue),
-                "attempt": .count(attempt), "created": .string(created.description),
-                "id": hasJob ? .string(id.description) : nil,
-                "due": state == .pending ? due.map { .string($0.description) } : nil,
-                "ended": ended.map { .string($0.description) },
-                "message": message.flatMap { $0.isEmpty ? nil : .string($0) }, "code": code.map { .string($0) },
-                "outputs": outputs.isEmpty ? nil : outputs.json, "undone": undone.map { .string($0.rawValue) },
-                "superseded_by": supersededBy.map { .string($0.description) },
-            ], paths: ["path": path])
+        .init([
+            "rule": rule, "event": event, "state": state.rawValue, "attempt": attempt,
+            "created": created.description, "id": hasJob ? id.description : nil,
+            "due": state == .pending ? due?.description : nil, "ended": ended?.description,
+            "message": message.flatMap { $0.isEmpty ? nil : $0 }, "code": code,
+            "outputs": outputs.isEmpty ? nil : outputs.json, "undone": undone?.rawValue,
+            "superseded_by": supersededBy?.description, "path": path,
+        ])
     }
 }
 
@@ -28,16 +25,14 @@ extension JobDetails {
     var object: [String: JSONValue] {
         var object = job.object
         if let event {
-            let members = [String: JSONValue](
-                [
-                    "origin": .string(event.origin.rawValue), "found": .string(event.time.description),
-                    "type": .string(event.snapshot.type.rawValue),
-                    "size": .integer(Int64(clamping: event.snapshot.size)),
-                    "size_before": event.before.map { .integer(Int64(clamping: $0.size)) },
-                    "changed": event.changed.isEmpty ? nil : .strings(event.changed),
-                    "replaced": event.isReplaced ? true : nil, "via": event.isByMove ? "move" : nil,
-                    "by": event.writer.process?.json,
-                ], paths: ["root": event.root, "from": event.from])
+            let members = [String: JSONValue]([
+                "origin": event.origin.rawValue, "found": event.time.description,
+                "type": event.snapshot.type.rawValue, "size": Int64(clamping: event.snapshot.size),
+                "size_before": event.before.map { Int64(clamping: $0.size) },
+                "changed": event.changed.isEmpty ? nil : event.changed, "replaced": event.isReplaced ? true : nil,
+                "via": event.isByMove ? "move" : nil, "by": event.writer.process?.json, "root": event.root,
+                "from": event.from,
+            ])
             object.merge(members) { $1 }
         }
         if isInterrupted { object["interrupted"] = true }
@@ -54,13 +49,11 @@ extension JobDetails {
 extension AttemptEntry {
     fileprivate var object: JSONValue {
         .members([
-            "number": .count(number), "started": .string(started.description),
-            "duration_ms": .number((duration / .microseconds(1)).rounded() / 1000), "outcome": .string(outcome),
-            "message": .string(message), "code": code.map { .string($0) }, "status": status.map { .count($0) },
-            "signal": signal.map { .count($0) }, "log": log.flatMap { $0.isEmpty ? nil : .string($0) },
-            "changes": changes.isEmpty
-                ? nil : .array(changes.enumerated().map { .object($1.object(undo: undo, at: $0)) }),
-            "undone_at": undo.map { .string($0.time.description) },
+            "number": number, "started": started.description,
+            "duration_ms": (duration / .microseconds(1)).rounded() / 1000, "outcome": outcome, "message": message,
+            "code": code, "status": status, "signal": signal, "log": log.flatMap { $0.isEmpty ? nil : $0 },
+            "changes": changes.isEmpty ? nil : changes.enumerated().map { $1.object(undo: undo, at: $0) },
+            "undone_at": undo?.time.description,
             "request": request.map { JSONValue(record: $0.utf8) ?? .string($0) },
         ])
     }

@@ -68,20 +68,19 @@ extension CommandConfiguration {
     }
 }
 
-extension HandlerProblem {
+extension Problem {
     /// The message and the help of an error that ends a command; nil for any other error.
     init?(_ error: any Error) {
         switch error {
-        case let problem as HandlerProblem: self = problem
-        case let problem as TextProblem: self.init(message: problem.message, help: problem.help)
-        case let problem as GlobError: self.init(message: problem.message, help: problem.help)
-        case let problem as ControlClient.Problem: self.init(message: problem.message, help: problem.help)
-        case let problem as ControlProblem: self.init(message: problem.message, help: problem.help)
-        case let error as StorageError: self.init(message: error.description, help: error.help)
-        case let error as JournalError: self.init(message: error.description, help: error.help)
-        case let error as ObservationError: self.init(message: error.description, help: error.help)
-        case let error as StartError: self.init(message: error.description, help: error.help)
-        case let error as WatchError: self.init(message: error.description, help: error.help)
+        case let problem as Problem: self = problem
+        case let problem as GlobError: self.init(problem.message, help: problem.help)
+        case let problem as ControlClient.Problem: self.init(problem.message, help: problem.help)
+        case let problem as ControlProblem: self.init(problem.message, help: problem.help)
+        case let error as StorageError: self.init(error.description, help: error.help)
+        case let error as JournalError: self.init(error.description, help: error.help)
+        case let error as ObservationError: self.init(error.description, help: error.help)
+        case let error as StartError: self.init(error.description, help: error.help)
+        case let error as WatchError: self.init(error.description, help: error.help)
         default: return nil
         }
     }
@@ -102,7 +101,7 @@ func parsed<Value>(_ option: String, _ parse: () throws -> Value) throws -> Valu
     do {
         return try parse()
     } catch {
-        guard let problem = HandlerProblem(error) else { throw error }
+        guard let problem = Problem(error) else { throw error }
         throw ValidationError("\(option): \(Display.text(problem.message)); \(problem.help ?? "")")
     }
 }
@@ -114,7 +113,7 @@ struct Exit: Error {
 
     /// Prints an error with its help, and exits the program with a status.
     init(_ status: ExitStatus, error message: String, help: String?) {
-        HandlerProblem(message: message, help: help).emit()
+        Problem(message, help: help).emit()
         self.init(status)
     }
 
@@ -122,7 +121,7 @@ struct Exit: Error {
     init?(_ error: any Error) {
         if let exit = error as? Exit {
             self = exit
-        } else if let problem = HandlerProblem(error) {
+        } else if let problem = Problem(error) {
             problem.emit()
             self.init(.runtimeError)
         } else {
@@ -134,7 +133,7 @@ struct Exit: Error {
 extension Reporter {
     /// Reports an error.
     func emit(_ error: any Error) {
-        let problem = HandlerProblem(error) ?? HandlerProblem(message: String(describing: error), help: nil)
+        let problem = Problem(error) ?? Problem(String(describing: error))
         emit(.error, Display.text(problem.message), help: problem.help)
     }
 
@@ -157,9 +156,9 @@ extension Diagnostic {
     var object: [String: JSONValue] {
         let hasLine = location.line > 0
         return .init([
-            "file": .string(location.file), "severity": .string(severity.rawValue), "message": .string(message),
-            "line": hasLine ? .count(location.line) : nil, "column": hasLine ? .count(location.column) : nil,
-            "length": hasLine ? .count(length) : nil, "help": help.map { .string($0) },
+            "file": location.file, "severity": severity.rawValue, "message": message,
+            "line": hasLine ? location.line : nil,
+            "column": hasLine ? location.column : nil, "length": hasLine ? length : nil, "help": help,
         ])
     }
 

@@ -104,7 +104,7 @@ struct CommandContext {
     /// Returns the environment for loading files.
     static func loading(_ variables: [String: String]) -> RuleLoader.Environment {
         var loading = RuleLoader.Environment(
-            home: home(variables), environment: { variables[$0] }, currentDirectory: currentDirectory)
+            home: home(variables), environment: { variables[$0] }, currentDirectory: .current)
         if LinkTrust.isMeaningful {
             loading.distrust = { OwnershipCheck.problem(with: $0) }
             loading.distrustCommand = { OwnershipCheck.problem(running: $0, $1, searchPath: $2) }
@@ -120,11 +120,11 @@ struct CommandContext {
         else { return nil }
         let descriptor = open("/proc/\(process)/environ", O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
-        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        defer { close(descriptor) }
         var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_uid == geteuid(), let bytes = try? file.readToEnd() else {
-            return nil
-        }
+        guard fstat(descriptor, &status) == 0, status.st_uid == geteuid(),
+            let bytes = ProcFile.bytes(of: descriptor)
+        else { return nil }
         var variables: [String: String] = [:]
         for entry in bytes.split(separator: 0) {
             let parts = entry.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
@@ -210,12 +210,6 @@ struct CommandContext {
 
     /// Returns the absolute path, relative to the directory in which the program was started.
     func path(_ path: PathBytes) -> PathBytes { loading.currentDirectory.resolving(path.bytes).normalized }
-
-    static var currentDirectory: PathBytes {
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-        guard getcwd(&buffer, buffer.count) != nil else { return "/" }
-        return PathBytes(buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })
-    }
 }
 
 extension [String: String] {

@@ -71,15 +71,13 @@ struct DryRun: Sendable {
         }
         for invocation in invocations {
             let job = invocation.job
-            let members = [String: JSONValue](
-                [
-                    "time": .string(DiskProbe.now().description), "rule": .string(first.rule),
-                    "event": .string(job.event.kind.rawValue), "job": .string(job.id.description),
-                    "attempt": .count(job.attempt), "action": .string(action.name), "dry_run": true,
-                    "step": .count(invocation.steps.count), "outcome": .string(verb.replacing(" ", with: "-")),
-                    "state": "pending", "message": .string(plan.text),
-                    "batch": invocations.count > 1 ? .count(invocations.count) : nil,
-                ], paths: ["path": job.event.path, "from": job.event.from])
+            let members = [String: JSONValue]([
+                "time": DiskProbe.now().description, "rule": first.rule, "event": job.event.kind.rawValue,
+                "job": job.id.description, "attempt": job.attempt, "action": action.name, "dry_run": true,
+                "step": invocation.steps.count, "outcome": verb.replacing(" ", with: "-"), "state": "pending",
+                "message": plan.text, "batch": invocations.count > 1 ? invocations.count : nil,
+                "path": job.event.path, "from": job.event.from,
+            ])
             Output.standard.write(plan.members.merging(members) { $1 }.line)
         }
     }

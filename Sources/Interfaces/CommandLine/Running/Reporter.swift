@@ -174,8 +174,7 @@ struct Reporter: Sendable {
             let prefix = level == .notice ? "" : "\(level.rawValue): "
             Output.error.write("\(prefix)\(about)\(message)" + (help.map { "\n    help: \($0)" } ?? ""))
         case .json:
-            var object: [String: JSONValue] = ["level": .string(level.rawValue), "message": .string(message)]
-            if let help { object["help"] = .string(help) }
+            var object = [String: JSONValue](["level": level.rawValue, "message": message, "help": help])
             for (name, value) in fields where object[name] == nil { object[name] = .string(value) }
             Output.error.write(object.line)
         }
@@ -267,7 +266,7 @@ struct Reporter: Sendable {
         case .json:
             for report in reports {
                 var object = Self.object(report)
-                object["batch"] = .count(reports.count)
+                object["batch"] = reports.count.member
                 Output.standard.write(object.line)
             }
         }
@@ -319,18 +318,15 @@ struct Reporter: Sendable {
     /// Returns the JSON object of an attempt; ``AttemptLine`` parses it.
     static func object(_ report: AttemptReport) -> [String: JSONValue] {
         let outcome = report.outcome
-        return .init(
-            [
-                "time": .string(report.time.description), "rule": .string(report.rule),
-                "event": .string(report.event.rawValue), "job": .string(report.job.description),
-                "attempt": .count(report.attempt), "max_attempts": .count(report.maximumAttempts),
-                "action": .string(report.action), "outcome": .string(outcome.result.rawValue),
-                "state": .string(report.state.rawValue), "message": .string(outcome.message),
-                "duration_ms": .number(milliseconds(report.duration)), "code": outcome.code.map { .string($0) },
-                "retry_ms": report.pause.map { .number(milliseconds($0)) },
-                "outputs": outcome.outputs.isEmpty ? nil : outcome.outputs.json,
-                "values": outcome.values.isEmpty ? nil : .object(outcome.values),
-            ], paths: ["path": report.path, "from": report.from])
+        return .init([
+            "time": report.time.description, "rule": report.rule, "event": report.event.rawValue,
+            "job": report.job.description, "attempt": report.attempt, "max_attempts": report.maximumAttempts,
+            "action": report.action, "outcome": outcome.result.rawValue, "state": report.state.rawValue,
+            "message": outcome.message, "duration_ms": milliseconds(report.duration), "code": outcome.code,
+            "retry_ms": report.pause.map(milliseconds),
+            "outputs": outcome.outputs.isEmpty ? nil : outcome.outputs.json,
+            "values": outcome.values.isEmpty ? nil : outcome.values, "path": report.path, "from": report.from,
+        ])
     }
 
     private static func milliseconds(_ duration: Duration) -> Double {

@@ -67,11 +67,10 @@ package struct Access: Sendable {
                 headers: [("Location", "/"), ("Set-Cookie", cookie + secure)], body: [])
         }
         let prefix = "\(Self.cookie(at: host))="
-        var shown = (request.cookie ?? "").split(separator: ";").map(\.trimmed).filter { $0.hasPrefix(prefix) }
-            .map { String($0.dropFirst(prefix.count)) }
-        let words = request.authorization?.split(separator: " ", maxSplits: 1) ?? []
-        if words.count == 2, words[0].lowercased() == "bearer" { shown.append(words[1].trimmed) }
-        guard shown.contains(where: { Self.isSame($0, token) }) else { throw Self.denied }
+        var shown = Self.words(of: request.cookie).filter { $0.hasPrefix(prefix) }.map { $0.dropFirst(prefix.count) }
+        let words = Self.words(of: request.authorization)
+        if words.count == 2, words[0].lowercased() == "bearer" { shown.append(words[1]) }
+        guard shown.contains(where: { Self.isSame(String($0), token) }) else { throw Self.denied }
         return nil
     }
 
@@ -91,8 +90,8 @@ package struct Access: Sendable {
         // dashboard's own pages have an origin.
         let isForm = request.origin != nil && request.path.first.map { $0.elementsEqual("v1".utf8) } != true
         let wanted = isForm ? "application/x-www-form-urlencoded" : "application/json"
-        let type = request.contentType?.split(separator: ";").first.map { $0.lowercased() } ?? ""
-        guard type.trimmed == wanted else {
+        let type = Self.words(of: request.contentType).first?.lowercased() ?? ""
+        guard type == wanted else {
             throw APIError(415, "unsupported content type '\(type)'", help: "send 'Content-Type: \(wanted)'")
         }
     }
@@ -101,6 +100,9 @@ package struct Access: Sendable {
         401, "this requires the token",
         help: "open the link that 'alight run' prints at its start, or send 'Authorization: Bearer …'",
         headers: ["WWW-Authenticate": "Bearer"])
+
+    /// Returns the parts of a header between spaces, tabs and semicolons.
+    private static func words(of header: String?) -> [Substring] { header?.split { "; \t".contains($0) } ?? [] }
 
     /// Compares two strings in time that does not depend on how much of them matches.
     static func isSame(_ one: String, _ other: String) -> Bool {
@@ -115,15 +117,5 @@ package struct Access: Sendable {
     package static func makeToken() -> String {
         let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
         return Base64.encoded(bytes).replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-    }
-}
-
-extension StringProtocol {
-    /// The string without surrounding spaces and tabs.
-    fileprivate var trimmed: String {
-        var text = Substring(self)
-        while let first = text.first, first == " " || first == "\t" { text.removeFirst() }
-        while let last = text.last, last == " " || last == "\t" { text.removeLast() }
-        return String(text)
     }
 }

@@ -48,13 +48,11 @@ package enum TokenFile {
                 "other users may access the token file '\(path)' (mode 0\(mode))",
                 help: "run: chmod 600 '\(path)'; if another user may have read it, \(deletion)")
         }
-        var bytes = [UInt8](repeating: 0, count: longest + 2)
-        var count = -1
-        repeat { count = Glibc.read(descriptor, &bytes, bytes.count) } while count < 0 && errno == EINTR
-        guard count >= 0 else { throw failure("read", path, errno) }
-        let lines = bytes[..<count].split(separator: UInt8(ascii: "\n"))
-        guard count < bytes.count, lines.count == 1, (shortest...longest).contains(lines[0].count),
-            lines[0].allSatisfy(isOfToken)
+        guard let bytes = ProcFile.bytes(of: descriptor, limit: longest) else { throw failure("read", path, errno) }
+        let lines = bytes.split(separator: UInt8(ascii: "\n"))
+        // Such bytes need no encoding in a link and in a cookie.
+        guard lines.count == 1, (shortest...longest).contains(lines[0].count),
+            lines[0].allSatisfy({ $0.isAlphanumeric || "-_".utf8.contains($0) })
         else { throw ControlProblem("there is no token in '\(path)'", help: deletion) }
         return String(decoding: lines[0], as: UTF8.self)
     }
@@ -62,12 +60,6 @@ package enum TokenFile {
     /// The length limits of a token that was written by hand.
     private static let shortest = 32
     private static let longest = 256
-
-    /// Returns whether a byte needs no encoding in a link and in a cookie.
-    private static func isOfToken(_ byte: UInt8) -> Bool {
-        let character = Character(Unicode.Scalar(byte))
-        return character.isASCII && (character.isLetter || character.isNumber) || character == "-" || character == "_"
-    }
 
     // MARK: Creating
 

@@ -1,3 +1,5 @@
+import Glibc
+
 /// A small plot of the last half hour, as SVG that scales to any width.
 ///
 /// The labels are HTML beside the SVG, so that their size does not change with the width. A sentence describes the
@@ -156,13 +158,7 @@ enum PlotAxis {
 
     /// Returns a logarithmic axis that includes this number of seconds.
     static func decades(for most: Double) -> PlotAxis {
-        var decades = 3
-        var top = 1.0
-        while most > top, decades < 9 {
-            top *= 10
-            decades += 1
-        }
-        return .decades(decades)
+        .decades(most > 1 ? min(9, 3 + Int(log10(most).rounded(.up))) : 3)
     }
 
     /// The labels from bottom to top, at equal distances.
@@ -180,15 +176,7 @@ enum PlotAxis {
     func part(of value: Double) -> Double {
         switch self {
         case .even(let top): return min(1, max(0, value / top))
-        case .decades(let count):
-            var (rest, part) = (max(value, 0.001) / 0.001, 0.0)
-            while rest >= 10, part < Double(count) {
-                rest /= 10
-                part += 1
-            }
-            // Within a decade, the logarithm is approximated by two line segments.
-            part += rest < 3.162 ? (rest - 1) / 2.162 / 2 : 0.5 + (rest - 3.162) / 6.838 / 2
-            return min(1, part / Double(count))
+        case .decades(let count): return min(1, log10(max(value, 0.001) * 1000) / Double(count))
         }
     }
 

@@ -181,43 +181,6 @@ package struct HandlerDescription: Sendable {
     }
 }
 
-/// The reason why a handler cannot be used, as the message and help of a diagnostic.
-package struct HandlerProblem: Error, Sendable, Hashable {
-    package var message: String
-    package var help: String?
-    /// The key of the invalid value in the description of the handler, such as `parameters.properties.size`.
-    package var key: String?
-    /// The position in the file that describes the handler, and the message without it.
-    package var origin: Origin?
-
-    package struct Origin: Sendable, Hashable {
-        package var position: SourcePosition
-        package var message: String
-    }
-
-    package init(message: String, help: String?, key: String? = nil) {
-        (self.message, self.help, self.key) = (message, help, key)
-    }
-
-    /// Returns the problem at a position in the file that describes the handler.
-    package func at(_ position: SourcePosition) -> HandlerProblem {
-        var problem = self
-        problem.origin = Origin(position: position, message: message)
-        problem.message = "\(position): \(message)"
-        return problem
-    }
-
-    /// Returns the problem with its subject in front of the message.
-    package func of(_ subject: String) -> HandlerProblem {
-        var problem = self
-        problem.message = "\(subject): \(message)"
-        if let origin {
-            problem.origin = Origin(position: origin.position, message: "\(subject): \(origin.message)")
-        }
-        return problem
-    }
-}
-
 /// The value of a file, and the positions of its parts.
 package struct PositionedValue: Sendable, Hashable {
     package var value: JSONValue
@@ -247,7 +210,7 @@ package protocol HandlerCatalog: Sendable {
     ///   - name: The word in `use:`; a name with a slash is a path relative to `directory`.
     ///   - directory: The absolute directory of the rules file.
     /// - Returns: The description for checking rules, or the reason why the handler cannot be used.
-    func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, HandlerProblem>
+    func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, Problem>
 
     /// Returns all names that `find` can resolve, for suggestions.
     func names(from directory: PathBytes) -> [String]

@@ -64,8 +64,8 @@ package enum ComparisonText {
     /// - Throws: The first error.
     package static func parse<Value>(
         _ text: String, noun: String, allowsBare: Bool = false,
-        _ parse: (String) throws(TextProblem) -> Value
-    ) throws(TextProblem) -> [Comparisons<Value>.Bound] {
+        _ parse: (String) throws(Problem) -> Value
+    ) throws(Problem) -> [Comparisons<Value>.Bound] {
         let trimmed = trim(text[...])
         let shown = trimmed.count > 40 ? trimmed.prefix(40) + "…" : trimmed
         if let dots = trimmed.firstRange(of: "..") { return try range(trimmed, dots, shown, noun: noun, parse) }
@@ -74,39 +74,38 @@ package enum ComparisonText {
         if sign.isEmpty {
             let value = try parse(rest)
             guard allowsBare else {
-                throw TextProblem(
-                    "invalid comparison '\(shown)'",
-                    help: "write '>= \(shown)', '<= \(shown)' or '= \(shown)'")
+                throw Problem(
+                    "invalid comparison '\(shown)'", help: "write '>= \(shown)', '<= \(shown)' or '= \(shown)'")
             }
             return [Comparisons.Bound(.equal, value)]
         }
         guard let relation = Comparisons<Value>.Relation(rawValue: sign == "==" ? "=" : String(sign)) else {
             let meant = ["=>": ">=", "=<": "<=", "≥": ">=", "≤": "<=", "≠": "!=", "<>": "!=", "!": "!="][String(sign)]
-            throw TextProblem(
+            throw Problem(
                 "invalid comparison '\(sign)'",
                 help: meant.map { "write '\($0) \(rest)'" } ?? "write one of <, <=, >, >=, = and !=")
         }
         guard !rest.isEmpty else {
-            throw TextProblem("'\(shown)' has no value to compare with", help: "write a \(noun) after it")
+            throw Problem("'\(shown)' has no value to compare with", help: "write a \(noun) after it")
         }
         return [Comparisons.Bound(relation, try parse(rest))]
     }
 
     private static func range<Value>(
         _ text: Substring, _ dots: Range<Substring.Index>, _ shown: Substring, noun: String,
-        _ parse: (String) throws(TextProblem) -> Value
-    ) throws(TextProblem) -> [Comparisons<Value>.Bound] {
+        _ parse: (String) throws(Problem) -> Value
+    ) throws(Problem) -> [Comparisons<Value>.Bound] {
         let low = String(trim(text[..<dots.lowerBound]))
         let high = String(trim(text[dots.upperBound...]))
         if low.isEmpty || high.isEmpty {
             let value = low.isEmpty ? high : low
             let relation = low.isEmpty ? "<=" : ">="
-            throw TextProblem(
+            throw Problem(
                 "the range '\(shown)' has only one end",
                 help: value.isEmpty ? "write both, as in 'LOW..HIGH'" : "write '\(relation) \(value)'")
         }
         if let sign = [low, high].compactMap(\.first).first(where: { "<>=!".contains($0) }) {
-            throw TextProblem(
+            throw Problem(
                 "the range '\(shown)' contains '\(sign)'",
                 help: "write a range without it, or a list of two comparisons")
         }
@@ -114,7 +113,7 @@ package enum ComparisonText {
             Comparisons<Value>.Bound(.atLeast, try parse(low)), Comparisons<Value>.Bound(.atMost, try parse(high)),
         ]
         guard bounds[0].value <= bounds[1].value else {
-            throw TextProblem("the range '\(shown)' starts after its end", help: "write '\(high)..\(low)'")
+            throw Problem("the range '\(shown)' starts after its end", help: "write '\(high)..\(low)'")
         }
         return bounds
     }

@@ -183,7 +183,7 @@ package struct FinalFailure: Sendable, Hashable {
 }
 
 /// The state of a job.
-package enum JobState: String, Sendable, Hashable {
+package enum JobState: String, Sendable, Hashable, CaseIterable {
     case pending, running, succeeded, skipped
     /// The job failed and is not retried automatically.
     case failed

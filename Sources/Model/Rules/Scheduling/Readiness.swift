@@ -1,10 +1,13 @@
 import FileEvents
+package import Globbing
 package import System
 
 /// The requirements for a settled file, before an action starts for it.
 package struct Readiness: Sendable, Hashable {
     /// The path of a marker file that must exist, relative to the directory of the file.
-    package var doneFile: Template?
+    package var doneFile: Template? { didSet { markers = doneFile.flatMap(Self.markers) } }
+    /// A glob, relative to the root, that matches every possible marker file.
+    package private(set) var markers: Glob?
     /// The minimum time since the last change of the content.
     package var minimumAge: Duration?
     package var minimumSize: UInt64?
@@ -18,37 +21,24 @@ package struct Readiness: Sendable, Hashable {
         doneFile.map { path.parent.appending($0.expanded(with: PlaceholderValues(name: path))).normalized }
     }
 
-    /// Whether the path could be a marker file, by its last name alone.
-    package func mayBeMarker(_ path: PathBytes) -> Bool {
-        guard let doneFile else { return false }
-        let (prefix, suffix, isLiteral) = Self.ends(of: doneFile)
-        let name = path.lastComponent
-        if isLiteral { return name.elementsEqual(prefix) }
-        return name.count >= prefix.count + suffix.count && name.starts(with: prefix)
-            && name.suffix(suffix.count).elementsEqual(suffix)
-    }
+    /// Whether the path could be a marker file.
+    package func mayBeMarker(_ path: PathBytes) -> Bool { markers?.matches(path.bytes.dropFirst()) ?? false }
 
-    /// Returns the prefix and the suffix of the path's last name, and whether the prefix is the whole name.
-    private static func ends(of template: Template) -> (prefix: [UInt8], suffix: [UInt8], isLiteral: Bool) {
-        var prefix: [UInt8] = []
-        var suffix: [UInt8] = []
-        var isLiteral = true
-        for part in template.parts {
+    private static func markers(_ doneFile: Template) -> Glob? {
+        var pattern: [UInt8] = []
+        for part in doneFile.parts {
             switch part {
-            case .placeholder:
-                isLiteral = false
-                suffix = []
-            case .literal(let bytes):
-                let last = bytes.lastIndex(of: .slash)
-                if last != nil {
-                    isLiteral = true
-                    prefix = []
-                }
-                let rest = bytes[(last.map { $0 + 1 } ?? 0)...]
-                if isLiteral { prefix += rest } else { suffix += rest }
+            case .literal(let bytes): pattern += Glob.escaped(bytes)
+            case .placeholder: if pattern.last != UInt8(ascii: "*") { pattern.append(UInt8(ascii: "*")) }
             }
         }
-        return (prefix, suffix, isLiteral)
+        var names: [ArraySlice<UInt8>] = []
+        for name in pattern.split(separator: .slash) {
+            if name.elementsEqual([.dot]) { continue }
+            if name.elementsEqual([.dot, .dot]) { _ = names.popLast() } else { names.append(name) }
+        }
+        let path = Array(names.joined(separator: [.slash]))
+        return try? Glob(Array("**/".utf8) + path, options: Glob.Options(matchesHidden: true))
     }
 
     /// Returns what the file must wait for, without running the command; nil for nothing.

@@ -35,19 +35,19 @@ package enum DurationText {
     ///   - limit: The maximum in days.
     /// - Returns: The duration.
     /// - Throws: The first error.
-    package static func parse(_ text: String, days limit: Int64 = 365) throws(TextProblem) -> Duration {
+    package static func parse(_ text: String, days limit: Int64 = 365) throws(Problem) -> Duration {
         let maximum = Duration.seconds(limit * 86_400)
         if text == "0" { return .zero }
         let shown = text.count > 40 ? text.prefix(40) + "…" : text[...]
-        if text.hasPrefix("-") { throw TextProblem("the duration '\(shown)' is negative", help: form) }
+        if text.hasPrefix("-") { throw Problem("the duration '\(shown)' is negative", help: form) }
         var rest = text.utf8[...]
         var total = Duration.zero
         var lastUnit = -1
         var corrected = ""
         var isWrong = false
-        guard !rest.isEmpty else { throw TextProblem("the duration is empty", help: form) }
+        guard !rest.isEmpty else { throw Problem("the duration is empty", help: form) }
         while !rest.isEmpty {
-            guard let number = Number(&rest) else { throw TextProblem("invalid duration '\(shown)'", help: form) }
+            guard let number = Number(&rest) else { throw Problem("invalid duration '\(shown)'", help: form) }
             let blanks = rest.prefix { $0 == UInt8(ascii: " ") }.count
             rest = rest.dropFirst(blanks)
             let word = rest.prefix { !Number.begins(with: $0) && $0 != UInt8(ascii: " ") }
@@ -55,27 +55,26 @@ package enum DurationText {
             rest = rest.dropFirst(word.count)
             let unit = written.isEmpty ? "s" : synonyms[written] ?? written
             guard let index = units.firstIndex(where: { $0.word == unit }) else {
-                if !written.contains(where: \.isLetter) { throw TextProblem("invalid duration '\(shown)'", help: form) }
-                throw TextProblem("unknown unit '\(written.prefix(40))' in the duration '\(shown)'", help: form)
+                if !written.contains(where: \.isLetter) { throw Problem("invalid duration '\(shown)'", help: form) }
+                throw Problem("unknown unit '\(written.prefix(40))' in the duration '\(shown)'", help: form)
             }
             let gap = rest.prefix { $0 == UInt8(ascii: " ") }.count
             rest = rest.dropFirst(gap)
             isWrong = isWrong || written.isEmpty || written != unit || blanks > 0 || gap > 0
             corrected += number.text + unit
             guard index > lastUnit else {
-                throw TextProblem(
+                throw Problem(
                     "the units in the duration '\(shown)' are not in descending order", help: "write it as in '1h30m'")
             }
             lastUnit = index
             guard let length = number.multiplied(by: units[index].nanoseconds), total + length <= maximum else {
-                throw TextProblem(
-                    "the duration '\(shown)' is longer than \(limit) days", help: "write '\(limit)d' at most")
+                throw Problem("the duration '\(shown)' is longer than \(limit) days", help: "write '\(limit)d' at most")
             }
             total += length
         }
         guard !isWrong else {
             let hasUnit = text.utf8.contains { !Number.begins(with: $0) && $0 != UInt8(ascii: " ") }
-            throw TextProblem(
+            throw Problem(
                 hasUnit ? "invalid duration '\(shown)'" : "the duration '\(shown)' has no unit",
                 help: hasUnit ? "write '\(corrected)'" : Self.units(for: corrected.dropLast()))
         }

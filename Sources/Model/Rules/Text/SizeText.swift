@@ -8,19 +8,19 @@ package enum SizeText {
     private static let form = "a size is a number and a unit: 512 B, 64 KB, 1.5 MiB"
 
     /// Parses a size; units ignore case, and a number without a unit is in bytes.
-    package static func parse(_ text: String) throws(TextProblem) -> Int {
+    package static func parse(_ text: String) throws(Problem) -> Int {
         let shown = text.count > 40 ? text.prefix(40) + "…" : text[...]
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
         let word = text.dropFirst(number.count).drop { $0 == " " }
         guard let first = number.first, first != ".", number.last != ".", let value = Double(number) else {
-            throw TextProblem("invalid size '\(shown)'", help: form)
+            throw Problem("invalid size '\(shown)'", help: form)
         }
         guard let unit = word.isEmpty ? units.first : units.first(where: { $0.word.lowercased() == word.lowercased() })
         else {
-            throw TextProblem("unknown unit '\(word.prefix(40))' in the size '\(shown)'", help: form)
+            throw Problem("unknown unit '\(word.prefix(40))' in the size '\(shown)'", help: form)
         }
         let bytes = (value * unit.bytes).rounded()
-        guard bytes < 1e15 else { throw TextProblem("the size '\(shown)' is too large", help: form) }
+        guard bytes < 1e15 else { throw Problem("the size '\(shown)' is too large", help: form) }
         return Int(bytes)
     }
 

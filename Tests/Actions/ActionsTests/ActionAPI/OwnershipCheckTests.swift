@@ -18,7 +18,7 @@ struct OwnershipCheckTests {
         #expect(path.withCString { symlink(target, $0) } == 0)
     }
 
-    private static func problem(running words: [String]) -> HandlerProblem? {
+    private static func problem(running words: [String]) -> Problem? {
         OwnershipCheck.problem(running: PathBytes(words[0]), words.dropFirst().map { Array($0.utf8) })
     }
 
@@ -156,7 +156,7 @@ struct OwnershipCheckTests {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("open"))
             Self.own(tree.path("open"), 4711)
-            func problem(_ path: String) -> HandlerProblem? {
+            func problem(_ path: String) -> Problem? {
                 OwnershipCheck.problem(
                     running: "/bin/sh", ["-c", "ls"].map { Array($0.utf8) }, searchPath: Array(path.utf8))
             }

@@ -20,13 +20,13 @@ struct PluginDiscoveryTests {
         try stage.directory.directory("search")
     }
 
-    func find(_ name: String, yaml: [String: JSONValue] = [:]) -> Result<InstalledPlugin, HandlerProblem>? {
+    func find(_ name: String, yaml: [String: JSONValue] = [:]) -> Result<InstalledPlugin, Problem>? {
         stage.discovery(yaml).find(name, from: rules)
     }
 
-    func problem(_ name: String, yaml: [String: JSONValue] = [:]) throws -> HandlerProblem {
+    func problem(_ name: String, yaml: [String: JSONValue] = [:]) throws -> Problem {
         guard case .failure(let problem) = try #require(find(name, yaml: yaml)) else {
-            throw HandlerProblem(message: "found", help: nil)
+            throw Problem("found")
         }
         return problem
     }
@@ -211,8 +211,8 @@ struct PluginDiscoveryTests {
         let file = try stage.directory.write("search/sum", "#!/bin/sh\n", mode: 0o644)
         #expect(
             try problem("sum")
-                == HandlerProblem(
-                    message: "'\(file)' is not executable", help: "run: chmod +x '\(file)'"))
+                == Problem(
+                    "'\(file)' is not executable", help: "run: chmod +x '\(file)'"))
         let empty = try stage.directory.directory("plugins/empty")
         #expect(try problem("empty").message == "'\(empty)' has neither a plugin.yaml nor an executable 'empty'")
     }

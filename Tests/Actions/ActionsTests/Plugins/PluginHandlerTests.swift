@@ -320,7 +320,7 @@ struct PluginHandlerTests {
             environment: stage.environment
         ) { _ in
             yaml.value.map { .success(PositionedValue($0)) }
-                ?? .failure(HandlerProblem(message: "half a text", help: nil))
+                ?? .failure(Problem("half a text"))
         }
         let registry = HandlerRegistry(builtIn: [], discovery: discovery, host: stage.host)
         let found = try registry.find("tool", from: stage.directory.path).get()

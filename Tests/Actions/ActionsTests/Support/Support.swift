@@ -136,7 +136,7 @@ struct Stage {
             searchDirectories: [directory.path.appending("search")], launcher: launcher, environment: environment
         ) { file in
             guard let value = yaml[String(decoding: file.parent.lastComponent, as: UTF8.self)] else {
-                return .failure(HandlerProblem(message: "no text", help: nil))
+                return .failure(Problem("no text"))
             }
             return .success(PositionedValue(value))
         }

@@ -50,7 +50,7 @@ struct NewPluginCommand: ParsableCommand {
                 .usage, error: "'\(name)' is the name of a built-in handler, which 'use: \(name)' would run instead",
                 help: "choose another name, such as 'my-\(name)'")
         }
-        let here = CommandContext.currentDirectory
+        let here = PathBytes.current
         let location = into.hasPrefix("/") ? PathBytes(into) : here.appending(Array(into.utf8))
         let directory = location.normalized.appending(name)
         try copy(to: directory, dependency: language == .swift ? try dependency(here) : "")

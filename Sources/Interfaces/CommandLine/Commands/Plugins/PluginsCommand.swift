@@ -198,17 +198,13 @@ extension PluginListing {
     /// The members of the JSON object.
     var object: [String: JSONValue] {
         let description = plugin?.description
-        let problems = problems.map { problem in
-            JSONValue.members(["message": .string(problem.message), "help": problem.help.map { .string($0) }])
-        }
-        var object = [String: JSONValue](
-            [
-                "name": .string(name), "state": .string(state), "version": description.map { .string($0.version) },
-                "modes": description.map { .strings($0.modes ?? ["run"]) },
-                "summary": description?.summary.map { .string($0) },
-                "remarks": plugin.flatMap { $0.notices.isEmpty ? nil : .strings($0.notices) },
-                "problems": problems.isEmpty ? nil : .array(problems),
-            ], paths: ["path": location])
+        let problems = problems.map { JSONValue.members(["message": $0.message, "help": $0.help]) }
+        var object = [String: JSONValue]([
+            "name": name, "state": state, "version": description?.version,
+            "modes": description.map { $0.modes ?? ["run"] }, "summary": description?.summary,
+            "remarks": plugin.flatMap { $0.notices.isEmpty ? nil : $0.notices },
+            "problems": problems.isEmpty ? nil : problems, "path": location,
+        ])
         switch shadow {
         case .builtIn: object["shadowed_by"] = "built-in"
         case .plugin(let path): object.add("shadowed_by", path)
@@ -258,9 +254,9 @@ struct HandlerText {
             ("types", types ?? "all"),
         ]
         parameters = handler.parameters
-        var object: [String: JSONValue] = ["name": .string(handler.reference.name), "path": "built-in"]
-        object["parameters"] = handler.parameters?.json
-        self.object = object
+        object = .init([
+            "name": handler.reference.name, "path": "built-in", "parameters": handler.parameters?.json,
+        ])
     }
 
     /// Returns the lines for a terminal of this width.

@@ -98,9 +98,9 @@ struct TestPluginCommand: ParsableCommand {
     private func emit(_ check: ConformanceCheck) {
         let verdict = check.verdict
         if json {
-            let object = [String: JSONValue]([
-                "check": .string(check.name), "title": .string(check.title), "verdict": .string(verdict.word.rawValue),
-                "message": verdict.message.map { .string($0) }, "help": verdict.help.map { .string($0) },
+            let object = JSONValue.members([
+                "check": check.name, "title": check.title, "verdict": verdict.word.rawValue, "message": verdict.message,
+                "help": verdict.help,
             ])
             Output.standard.write(object.line)
             return
@@ -136,7 +136,7 @@ struct TestPluginCommand: ParsableCommand {
     }
 
     private func duration(_ text: String, of option: String) throws -> Duration {
-        do throws(TextProblem) {
+        do throws(Problem) {
             return try DurationText.parse(text)
         } catch {
             throw Exit(.usage, error: "'\(option)': \(error.message)", help: error.help)

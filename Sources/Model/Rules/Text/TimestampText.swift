@@ -1,12 +1,13 @@
 import Glibc
-import System
+package import System
 
-/// The parser of times as rules and `${mtime}` write them.
-enum TimeParameter {
-    /// Parses `2026-11-21`, `2026-11-21T14:02:11.5Z`, `…+01:00`, or `@1234567890.5` in seconds since 1970.
+/// The parser of times as rules, users and Alight's own messages write them.
+package enum TimestampText {
+    /// Parses `2026-11-21`, `2026-11-21 14:02`, `2026-11-21T14:02:11.5Z`, `…+01:00`, or `@1234567890.5` in seconds
+    /// since 1970.
     ///
     /// Without a time zone, the time is local. Nil for anything else.
-    static func parse(_ text: String) -> Timestamp? {
+    package static func parse(_ text: String) -> Timestamp? {
         if text.hasPrefix("@") { return seconds(text.dropFirst()) }
         let pattern =
             /(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d:\d\d)?)?/
