@@ -3,14 +3,14 @@ import FileEvents
 import Gates
 import Glibc
 import Globbing
-import Jobs
+package import Jobs
 import Logging
 import Monitoring
 import PluginProtocol
 import Records
 import Rules
 import Settling
-import System
+package import System
 
 // The checks of a job immediately before its action starts.
 extension Attempt {

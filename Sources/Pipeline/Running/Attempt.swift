@@ -1,16 +1,16 @@
-import ActionAPI
+package import ActionAPI
 import FileEvents
-import Gates
+package import Gates
 import Glibc
 import Globbing
 import Jobs
-import Logging
+package import Logging
 import Monitoring
 import PluginProtocol
-import Records
-import Rules
+package import Records
+package import Rules
 import Settling
-import System
+package import System
 
 /// One run of a rule's actions for one job, or for several together.
 ///
