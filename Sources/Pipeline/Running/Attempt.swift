@@ -44,8 +44,8 @@ package final class Attempt: Sendable {
     /// Runs the actions, and sends the result to the engine.
     package func run() async {
         let start = (host.clock.now(), host.clock.time())
-        var parts = inputs.map(AttemptPart.init)
-        let files = WatchedPaths(roots: rule.roots + inputs.map(\.job.event.root), in: host.fileSystem)
+        let (new, files) = newParts()
+        var parts = new
         for index in parts.indices { await check(&parts[index], files) }
         let begun = begin(&parts, files)
         for (step, action) in actions.enumerated() {
@@ -54,6 +54,11 @@ package final class Attempt: Sendable {
             finish(&parts, due, step, await perform(action, invocations(parts, due, step, since: begun)))
         }
         conclude(&parts, files, since: start)
+    }
+
+    @inline(never) private func newParts() -> ([AttemptPart], WatchedPaths) {
+        let roots = rule.roots + inputs.map(\.job.event.root)
+        return (inputs.map(AttemptPart.init), WatchedPaths(roots: roots, in: host.fileSystem))
     }
 
     @inline(never) private func begin(

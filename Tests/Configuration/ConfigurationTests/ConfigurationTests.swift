@@ -106,7 +106,7 @@ struct ConfigurationTests {
             help: "write it without quotes"),
         Case(
             text: "jobs: { limit: 4, extra: -1 }",
-            message: "1:26: 'extra' must be a whole number from 0 to 256, not '-1'"),
+            message: "1:26: 'extra' must be a whole number from 0 to 4096, not '-1'"),
         Case(text: "jobs: { limt: 4 }", message: "1:9: unknown key 'limt'", help: "write 'limit'"),
         Case(text: "jobs: {}", message: "1:7: 'jobs' is empty"),
         Case(text: "retention: 3 weeks", message: "1:12: unknown unit 'weeks' in the duration '3 weeks'"),

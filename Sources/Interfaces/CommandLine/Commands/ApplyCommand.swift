@@ -41,7 +41,7 @@ struct ApplyCommand: ParsableCommand {
     @OptionGroup var journal: JournalOptions
 
     func validate() throws {
-        guard (1...256).contains(jobs) else { throw ValidationError("'--jobs \(jobs)' is not between 1 and 256") }
+        try RunningOptions.check(jobs: jobs)
         guard !paths.contains("") else { throw ValidationError("a path is empty") }
         try journal.check()
     }

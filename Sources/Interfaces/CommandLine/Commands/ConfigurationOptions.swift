@@ -289,9 +289,12 @@ struct RunningOptions: ParsableArguments {
             discussion: "Default: 'jobs' of the configuration, else twice the number of processors, at least 4."))
     var jobs: Int?
 
-    func validate() throws {
-        guard let jobs, !Configuration.jobsRange.contains(jobs) else { return }
-        throw ValidationError("'--jobs \(jobs)' is not between 1 and 256")
+    func validate() throws { if let jobs { try Self.check(jobs: jobs) } }
+
+    static func check(jobs: Int) throws {
+        let range = Configuration.jobsRange
+        guard !range.contains(jobs) else { return }
+        throw ValidationError("'--jobs \(jobs)' is not between \(range.lowerBound) and \(range.upperBound)")
     }
 
     /// Applies the values that the options set.
