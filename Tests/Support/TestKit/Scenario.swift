@@ -19,8 +19,8 @@
 /// ```
 ///
 /// Each line is one statement; they run one after the other. Empty lines and lines that start with `#` are ignored.
-/// Spaces separate words; `"…"` is one word, in which `\n` is a newline, `\xE9` a byte, `\"` a quotation mark and `\\` a
-/// backslash. Paths are relative to the directory.
+/// Spaces separate words; `"…"` is one word, in which `\n` is a newline, `\xE9` a byte, `\"` a quotation mark and `\\`
+/// a backslash. Paths are relative to the directory.
 ///
 /// The rules, in one of two ways:
 ///
