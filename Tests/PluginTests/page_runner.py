@@ -19,6 +19,7 @@ page, and `$PORT` the port that replaces 7171. Commands and settings:
 
 A command that does not exit by itself runs in the background from its `ready:` line until `finish` or the end of the
 page. Commands that would change the machine are replaced by the programs in `stand-ins`, which check their arguments.
+A block that cannot be run has `<!-- not run: REASON -->` in the line above it.
 """
 
 import difflib

@@ -3,6 +3,14 @@
     python3 -m unittest discover -s Tests/PluginTests -v
 
 They need only the standard library and the programs that the plugins require.
+
+A plugin that ships with Alight is a directory in `plugins/`: the executable of its name, which uses only the standard
+library of its language, `alight_plugin.py` and programs that `requires` names; `plugin.yaml`; a case for
+`alight plugins test` (`request.json`, `response.json`, `testdata/`); and a `README.md` with what it does, a rule, its
+parameters, outcomes and limits. Its own tests are here or in `test_NAME.py`: names with spaces, newlines and bytes that
+are not UTF-8, a file that vanishes, an empty file, the same job twice, SIGTERM. The programs that it calls are in
+PLUGIN_NEEDS in the Makefile and in `packaging/debian/control`, and a rule is in `docs/plugins.md`, with its entry in
+`test_recipes.py`.
 """
 
 import base64

@@ -2,7 +2,9 @@
 
     python3 -m unittest discover -s Tests/PluginTests -p test_recipes.py -v
 
-ALIGHT names the program, .build/debug/alight if it isn't set. RECIPE='docs/plugins.md films' runs one recipe.
+ALIGHT names the program, .build/debug/alight if it isn't set. RECIPE='docs/plugins.md films' runs one recipe, and
+RECIPE=copy the rule of `alight new --use copy`. A table has an entry for each recipe, by its page and the name of its
+rule: the files at the start, and those that must exist afterwards. A new recipe or built-in handler needs an entry.
 """
 
 import concurrent.futures

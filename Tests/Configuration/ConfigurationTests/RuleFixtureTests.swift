@@ -10,7 +10,8 @@ import TestKit
 /// The end of the file lists them as comments: `# expect LINE:COLUMN+LENGTH SEVERITY: MESSAGE` for each problem, with
 /// `#   help: …` below it. A separate file `CASE.expect` lists them if the file is not text, or if a comment at its
 /// end would change the error there. `[unseen]` marks the problems that the JSON Schema cannot detect; see
-/// `Tests/PluginTests/test_schema.py`.
+/// `Tests/PluginTests/test_schema.py`. `RECORD=1 swift test --filter ConfigurationTests` writes the current ones, and
+/// keeps the marks of those that have not moved. Read the difference as you would read code.
 struct RuleFixture: CustomTestStringConvertible {
     static let directory = Places.checkout.appending("Tests/Fixtures/rules")
 

@@ -39,14 +39,31 @@ struct Options {
         usage: crash-driver [--seed N] [--kills N] [--mode MODE] [--processes P] [--journal-on DIRECTORY]
                             [--timeout SECONDS] [--forget N] [--alight PATH] [--directory PATH]
 
-        Kills 'alight run --journal' at random times while P processes change files, starts it again, and checks at the
-        end that each file was handled with its current content, and twice only after an interrupted attempt.
+        Kills 'alight run --journal' at random times while P processes change files, and starts it again. Some lives
+        end with a request to stop instead, after which it must exit with 0. When everything has settled after the last
+        start, these must be true:
+
+          - each rule that matches a file has handled it with its current content: with one step and two, slowly, after
+            failures, in a batch, by a copy;
+          - a mirror built from the reported events equals the tree;
+          - a job ran twice only if its attempt was interrupted or failed, and its request showed this; no two jobs
+            report the same about a file that did not change in between;
+          - the journal passes PRAGMA integrity_check, after each kill and at the end, and has no unfinished or failed
+            job;
+          - no temporary file, scratch directory or process remains.
+
         Exit status: 0 if all checks pass, 1 if one fails, 2 for an invalid command line.
 
-          --seed        determines the operations and the times (default: 1)
+          --seed        determines the operations, and the time of each kill, counted from the start; how they
+                        interleave depends on the machine (default: 1). With even seeds, existing files are reported;
+                        with odd ones they count as known, and none changes until the first start is complete
           --kills       the number of kills (default: 20)
-          --mode        kill; truncate: also truncates the write-ahead log; stop: also stops the program by SIGSTOP;
-                        full: the journal's disk is full from time to time (default: kill)
+          --mode        kill: while it starts, works, is idle or stops (the default)
+                        truncate: also, the end of the write-ahead log is lost, as in a power failure. The last commits
+                        may be lost, so that work is repeated without 'interrupted', and the deletion of a file that is
+                        no longer recorded is not reported
+                        stop: first, SIGSTOP stops it for some time
+                        full: the journal is on a small file system that is full from time to time
           --processes   the number of processes that change files (default: 3)
           --journal-on  the directory of the journal; with 'full' it must be a small file system (default: the run's
                         own directory; with 'full', a file system that is mounted in a separate namespace)
@@ -55,6 +72,11 @@ struct Options {
           --alight      the program (default: the one in the directory of this program)
           --directory   the working directory, which must be empty or missing (default: a new one below /tmp). It is
                         kept if a check fails
+
+        A failed run prints the command that repeats it, the lives of the program with their times, and for each
+        finding the runs and the operations of its path or job. Repeat it several times. In its directory, runs.log has
+        the records of the action (crash-recorder), state/journal.db is the journal, and log/ has the output of each
+        life, the journal after each kill, and the operations of each worker.
         """
 
     /// Parses the command line, without the program name.

@@ -44,21 +44,37 @@ struct Options {
                              [--lose N] [--alight PATH] [--directory PATH]
 
         Changes files at random in P processes while alight runs, maintains a mirror of the tree from the events alone,
-        and compares the two after every K operations, when everything has settled.
+        and compares the two after every K operations, when everything has settled: paths, types, sizes, modes,
+        identities, link counts and modification times. An event that cannot follow from the earlier ones, such as a
+        second 'created', is also an error.
         Exit status: 0 if they are always equal, 1 if they differ, 2 for an invalid command line.
 
-          --seed        determines the operations (default: 1)
+          --seed        determines the operations (default: 1). Even seeds have hard links; odd seeds have a directory
+                        outside the rule, from which and to which files and directories are moved
           --operations  the number of operations of all processes (default: 10000)
-          --processes   the number of processes; with 1, runs of a seed are exactly equal (default: 3)
-          --mode        plain, overflow, limit, poll, slow or unreadable (default: plain)
-          --source      the command that reports the events: run, with a rule that logs them, or watch (default: run)
+          --processes   the number of processes; with 1, runs of a seed are exactly equal. With more, the seed does not
+                        determine how their operations interleave (default: 3)
+          --mode        plain: no obstacles (the default)
+                        overflow: in every other round, the program is stopped until the kernel's queue has overflowed
+                        limit: in a user namespace with 20 inotify watches; the other directories are polled
+                        poll: the rule sets 'backend: poll', or the option is '--backend poll'
+                        slow: in every other round, the output of the program is not read while the processes work
+                        unreadable: directories become unreadable and readable again; as user 65534 if root runs it
+          --source      the command that reports the events: run, with a rule that logs them, or watch, for the library
+                        FileObserving, which also reports existing files (default: run)
           --every       the number of operations between two comparisons (default: 1000)
-          --without     excludes operations, by the words in the log (exchange, link, mmap, ...)
+          --without     excludes operations, by their words in the log (exchange, link, mmap, ...); the others do not
+                        change
           --timeout     fails when the mirror differs and no event has arrived for this time (default: 60)
           --lose        excludes one event in N from the mirror, to test the comparison (default: 0, none)
           --alight      the program (default: the one in the directory of this program)
           --directory   the working directory, which must be empty or missing (default: a new one below /tmp). It is
                         kept if something differs
+
+        A failed run prints the command that repeats it, and for each path that differs its state on the disk and in the
+        mirror, its last events with their lines in DIRECTORY/alight.out, and the last operations on it, above it or
+        below it. Repeat it first with one process, then several times as it was. To shorten it, lower --every, so that
+        the comparison comes sooner after the error, and exclude operations.
         """
 
     /// Parses the command line, without the program name.

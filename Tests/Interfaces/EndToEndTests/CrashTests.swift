@@ -5,9 +5,9 @@ import TestKit
 
 /// The program is killed repeatedly while files change, and nothing is lost.
 ///
-/// The driver is a separate program; see CONTRIBUTING. These tests run fixed
-/// seeds with a bounded number of kills; `make soak` uses new seeds. They run
-/// one after the other, because each needs several processes.
+/// The driver is a separate program, whose `--help` lists what it checks. These
+/// tests run fixed seeds with a bounded number of kills; `make soak` uses new
+/// seeds. They run one after the other, because each needs several processes.
 @Suite(.serialized) struct CrashTests {
     struct Run: Sendable, CustomTestStringConvertible {
         var mode: String

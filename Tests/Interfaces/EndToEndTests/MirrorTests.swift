@@ -3,7 +3,7 @@ import System
 import Testing
 import TestKit
 
-/// The reported events are enough to reconstruct the tree: see `Tests/Drivers/MirrorDriver`.
+/// The reported events are enough to reconstruct the tree: see `mirror-driver --help`.
 ///
 /// Seeds are fixed, so that the operations are the same each time; `make soak`
 /// uses new ones.

@@ -2,14 +2,6 @@ import Glibc
 import Simulation
 
 /// Runs the core in simulated worlds and prints failures.
-///
-///     simulator [--first N] [--runs N] [--steps N] [--seconds N] [--keep-going] [--known SEED,SEED...]
-///     simulator --seed N [--steps N] [--faulty] [-v]
-///     simulator --scripted [NAME] [-v]
-///
-/// Without a seed, it performs runs until one fails or for 60 seconds; with `--keep-going`, until the end, counting
-/// the failures by kind. With `--faulty`, the watcher reports only new paths. A run of a known seed must fail and is not
-/// counted. The digest covers everything that actions received and is equal for equal runs.
 struct Simulator {
     private var first: UInt64 = 1
     private var runs = UInt64.max
@@ -21,6 +13,30 @@ struct Simulator {
     private var keepsGoing = false
     private var known: Set<UInt64> = []
     private var isFaulty = false
+
+    private static let help = """
+        usage: simulator [--first N] [--runs N] [--steps N] [--seconds N] [--keep-going] [--known SEED,SEED...]
+               simulator --seed N [--steps N] [--faulty] [-v]
+               simulator --scripted [NAME] [-v]
+
+        Performs new runs of the core in simulated worlds, until one fails or for 60 seconds. A seed determines
+        everything that happens in its run. A failing run is shrunk to the steps that matter, which can be copied into
+        CoreCases.swift or FeatureCases.swift; Step.swift and Operation.swift define the words.
+        Exit status: 0 if all runs pass, 1 if one fails, 2 for an invalid command line.
+
+          --first       the seed of the first run; the next ones follow (default: 1)
+          --runs        the number of runs (default: no limit)
+          --steps       the number of steps of each run (default: 200)
+          --seconds     the time limit (default: 60; none with --runs)
+          --keep-going  continues after a failure, and counts the failures by kind
+          --known       the seeds of runs that must fail, and are not counted
+          --seed        performs the run of one seed
+          --scripted    runs the written cases, or one of them
+          --faulty      a watcher that reports only new paths, to test the checks
+          -v            prints all that happens in the run
+
+        The digest covers everything that actions received, and is equal for equal runs.
+        """
 
     init(_ arguments: ArraySlice<String>) {
         var rest = arguments
@@ -53,6 +69,9 @@ struct Simulator {
                 known = Set(seeds.compactMap(\.self))
             case "--faulty": isFaulty = true
             case "-v": isVerbose = true
+            case "--help":
+                print(Self.help)
+                exit(0)
             default: fail("unknown option '\(option)'")
             }
         }

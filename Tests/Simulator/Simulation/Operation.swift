@@ -3,6 +3,8 @@ package import System
 /// A change of the world by one process.
 ///
 /// In the notation, paths are relative to the base directory of the world, and a directory ends with a slash.
+/// `directory` renames a directory, `swap` exchanges two paths, and `hide` and `show` make a directory unreadable and
+/// readable again.
 package enum Operation: Sendable, Hashable, CustomStringConvertible {
     case create(PathBytes), write(PathBytes), append(PathBytes), replace(PathBytes), delete(PathBytes)
     case rename(PathBytes, PathBytes), swap(PathBytes, PathBytes), directory(PathBytes, PathBytes)

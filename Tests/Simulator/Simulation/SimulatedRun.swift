@@ -16,7 +16,21 @@ import Watching
 ///
 /// The real engine, reconciler, dispatcher and journal run turn by turn on the thread of the owner; the watcher and the
 /// disk are simulated. Actions run on coroutines, so that any change of files can happen between any two of their
-/// steps. The same steps give the same run.
+/// steps. The same steps give the same run. ``World`` is compared with real files, and the hints of
+/// ``SimulatedWatcher`` with those of the real `Watcher`, by `WorldTests`.
+///
+/// Three kinds of checks:
+///
+/// - after each step, ``invariantFailure()``: the ledger of a plain rule is the sum of the events of its ended jobs, and
+///   something waits for each file that differs from it; and ``StartRows``: no two actions run for one path;
+/// - at each start of an action, ``RunRecord``: no file is handled twice without `interrupted` or a higher `attempt`, or
+///   is due while it is open for writing; no action starts outside its `window`, for an event that the rule does not
+///   list, for a file that `where` rejects, or for one that an earlier rule with `stop` matches;
+/// - when everything is idle, ``verdict()``: the state that each action knows from its events equals the files, and so
+///   does the ledger, with nothing uncertain; each byte of a file with `tail` was reported once and in order.
+///
+/// The watcher itself and the handlers are not simulated, and therefore neither are watch limits, the content types of
+/// `where`, `same_content`, `by`, `undo`, and a journal that cannot be written.
 // The state is used by the owner's thread, and by a coroutine only while the owner waits for it. A semaphore hands it
 // over between any two accesses.
 package final class SimulatedRun: @unchecked Sendable {

@@ -4,6 +4,13 @@ package import System
 ///
 /// A list of steps repeats a run, whatever it was drawn from. A step that is no longer applicable because an earlier
 /// one was removed does nothing.
+///
+/// The notation is the one in which a failing run prints its steps, such as
+/// `create a, start a, write a, kill, @3 rename a b, rest`: the names of the cases below with a path if they have one,
+/// and the words of ``Operation``. `start` is `settle, lease, begin`; `give` is that with `run, ok`; `new` is `create`
+/// followed by `give`. `list` without a path is `poll` and the listing of the next eight directories. `!` before an
+/// operation means that the kernel's queue overflows; `@3`, that the operation happens after three more inspections of
+/// files by the program, possibly between two inspections of one comparison.
 package enum Step: Sendable, Hashable, CustomStringConvertible {
     /// Another process changes files; with the prefix `!` the kernel's queue overflows.
     case world(Operation, isHintLost: Bool)

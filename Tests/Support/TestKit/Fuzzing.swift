@@ -2,8 +2,8 @@ import Glibc
 
 /// The length and the seeds of tests with random input.
 ///
-/// By default they are short and the same each time. `make soak` sets
-/// `FUZZ_ROUNDS`, a factor, and `FUZZ_SEED`, with which a failure can be repeated.
+/// By default they are short and the same each time. `make soak` sets `FUZZ_ROUNDS`, a factor, and `FUZZ_SEED`, and
+/// prints both; to repeat a failure: `FUZZ_ROUNDS=20 FUZZ_SEED=7 swift test --filter 'Fuzz|MutationTests'`.
 package enum Fuzzing {
     private static let factor = number("FUZZ_ROUNDS").map { max(1, Int($0)) } ?? 1
     private static let base = number("FUZZ_SEED") ?? 0

@@ -310,7 +310,7 @@ package final class ScenarioRunner {
         }
     }
 
-    /// Handles `expect EVENT PATH [from PATH] [by RULE] [message TEXT] [outcome WORD]`.
+    /// Handles `expect EVENT PATH [from PATH] [by RULE] [message TEXT] [outcome WORD] [state WORD]`.
     ///
     /// The next line must be for that event and path. Without order, it may come after lines that are expected later.
     /// The same applies with `by RULE`, because actions of several rules that only read a file run at the same time.
