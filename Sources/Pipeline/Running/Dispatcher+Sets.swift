@@ -98,7 +98,17 @@ extension Dispatcher {
         at now: ContinuousClock.Instant
     ) -> [OpenJob] {
         var inputs: [OpenJob] = []
-        for candidate in candidates { inputs.append(jobs.lease(candidate, state, &reconciler)) }
+        var leased: Set<PathBytes> = []
+        for candidate in candidates {
+            var candidate = candidate
+            // Of several new names of a file, one is its move, and the others are new.
+            if let from = candidate.event.from, leased.contains(from) {
+                candidate.event.kind = .created
+                (candidate.event.from, candidate.event.before) = (nil, nil)
+            }
+            leased.formUnion(candidate.event.paths)
+            inputs.append(jobs.lease(candidate, state, &reconciler))
+        }
         guard candidates.contains(where: { $0.retried == nil }) else { return inputs }
         guard isOneTooMany(name, of: inputs[0].job.event.path, state, at: now) else {
             sets.recordCount(name, inputs[0].job.id)

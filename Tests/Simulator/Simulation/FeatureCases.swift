@@ -124,6 +124,15 @@ enum FeatureCases {
             """, gives: "created b, modified b, created a"
         ) { $0.follows = true },
         ScriptedCase(
+            "a file of a set that has got another name of the set while the program was off",
+            "create b.x, link b.x a.y, settle, rename b.x x/a.y, kill, rename x/a.y a.x",
+            gives: "moved x/a.y>a.x, created a.y"
+        ) {
+            $0.group = ["*.x", "*.y"]
+            $0.events = .differences
+            $0.catchUp = false
+        },
+        ScriptedCase(
             "a set that is retried when a file is gone",
             "create a.x, create a.y, start, crash, settle, lease, begin, give-up a.x, delete a.x, retry",
             gives: "created a.x, created a.y, failed a.x, failed a.y, created a.x, created a.y"
