@@ -176,8 +176,8 @@ package struct PluginConformance {
             let sent = ServeRequest(
                 to: program, id: request["id"]?.string ?? "", attempt: 1, timeout: cases.timeout, input: request.input,
                 deadline: "", logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, progress: { _, _ in })
-            let answer = PendingValue<ServeRequest.Reply>()
-            plugin?.submit(sent, stop: StopSignal(), isRetry: true, whenAnswered: answer.set)
+            let answer = Request<ServeRequest.Reply>()
+            plugin?.submit(sent, stop: StopSignal(), isRetry: true, whenAnswered: answer.end)
             let reply = plugin == nil ? nil : answer.wait()
             let help = "write one 'ready', exactly one 'result' for each id, and one 'pong' for each ping"
             switch reply {

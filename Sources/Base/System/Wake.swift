@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Unlike the timeout of a semaphore, its timeout does not depend on a clock that can be set.
 package final class Wake: @unchecked Sendable {
-    /// Accessed atomically, by all threads.
+    // All threads access it, by atomic operations of C only; it never changes place.
     private let word = UnsafeMutablePointer<UInt32>.allocate(capacity: 1)
 
     package init() { word.initialize(to: 0) }
@@ -24,7 +24,7 @@ package final class Wake: @unchecked Sendable {
     package func wait(until deadline: ContinuousClock.Instant?) { cal_sleep(word, deadline.pollLimit) }
 }
 
-/// A request to another thread whose caller waits for the answer.
+/// A request to another thread for whose answer one thread waits.
 package final class Request<Answer: Sendable>: Sendable {
     private let answer = Mutex<Answer?>(nil)
     private let done = Wake()
@@ -36,11 +36,14 @@ package final class Request<Answer: Sendable>: Sendable {
         done.signal()
     }
 
-    /// Returns the answer; nil if there is none by the deadline.
+    /// Returns the answer; nil if there is none by the deadline. Without one, it waits until there is an answer.
     @discardableResult
-    package func wait(until deadline: ContinuousClock.Instant) -> Answer? {
-        done.wait(until: deadline)
-        return answer.withLock { $0 }
+    package func wait(until deadline: ContinuousClock.Instant? = nil) -> Answer? {
+        while true {
+            let answer = answer.withLock { $0 }
+            if answer != nil || deadline.map({ $0 <= .now }) ?? false { return answer }
+            done.wait(until: deadline)
+        }
     }
 }
 

@@ -79,8 +79,8 @@ package final class ProcessLauncher: Sendable {
     ) -> ProgramResult {
         let start = ContinuousClock.now
         let launched = Result { () throws(LaunchFailure) in try self.start(command, converses: false) }
-        let result = PendingValue<ProgramResult>()
-        serve(launched, command, since: start, stop, report, lateInput, whenEnded: result.set)
+        let result = Request<ProgramResult>()
+        serve(launched, command, since: start, stop, report, lateInput, whenEnded: result.end)
         return result.wait() ?? ProgramResult(termination: .stopped)
     }
 

@@ -112,9 +112,9 @@ final class Spawner: Sendable {
     /// `Process.run()` gives the thread that calls it a run loop, with three descriptors that stay open as long as the
     /// thread lives, so a thread of its own calls it.
     private func start() throws(LaunchFailure) -> Connection {
-        let started = PendingValue<Result<Connection, LaunchFailure>>()
+        let started = Request<Result<Connection, LaunchFailure>>()
         let thread = WorkerThread(name: "alight-start") { [path] in
-            started.set(Result { () throws(LaunchFailure) in try Self.run(path) })
+            started.end(Result { () throws(LaunchFailure) in try Self.run(path) })
         }
         guard let thread, EventLoop.shared.start() else { throw LaunchFailure("no thread can be started") }
         thread.join()
@@ -192,6 +192,7 @@ final class StartCounters: @unchecked Sendable {
         var value: UInt32 { cal_read_counter(counters.memory + number) }
     }
 
+    // Alight only reads it, by atomic operations of C; it stays mapped as long as this object lives.
     private let memory: UnsafeMutablePointer<UInt32>
     /// The numbers that were used before, and after them the lowest one that was not.
     private let unused = Mutex([0])

@@ -218,8 +218,8 @@ private let pool = WorkerPool(limit: 300)
 
 /// Blocks until the closure has returned; it runs on other threads.
 func waiting<Value: Sendable>(for body: @escaping @Sendable () async -> Value) -> Value {
-    let value = PendingValue<Value>()
-    pool.submit([{ value.set(await body()) }])
+    let value = Request<Value>()
+    pool.submit([{ value.end(await body()) }])
     guard let result = value.wait() else { preconditionFailure("a wait without a limit has an end") }
     return result
 }
