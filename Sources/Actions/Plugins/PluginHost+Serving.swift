@@ -8,23 +8,20 @@ import System
 
 extension PluginHost {
     /// Has a serving process answer the request, and says how that ended.
-    func serve(
-        _ call: Call, _ serving: Call.Serving, _ invocation: Invocation, _ made: Request, _ table: OutcomeTable,
-        _ confinement: ProgramConfinement
-    ) async -> [Outcome] {
-        var (request, input) = made
-        func all(_ outcome: Outcome) -> [Outcome] { made.request.events.map { _ in outcome } }
+    func serve(_ run: Run, _ serving: Call.Serving) async -> [Outcome] {
+        let (call, invocation) = (run.program, run.first)
+        var (request, input) = run.request()
         var command = Command(
             executable: call.executable, arguments: call.arguments,
             environment: environment.variables(for: nil, adding: invocation.environment) + [RequestVariables.version],
             directory: invocation.directory ?? "", timeout: .zero, grace: grace)
-        command.confinement = confinement
+        command.confinement = run.confinement
         guard let plan = LaunchPlan(command, descriptorLimit: 0) else {
-            return all(.cannotStart("\(call.program): \(LaunchFailure.containsNUL.reason)", mayPass: false))
+            return run.all(.cannotStart("\(call.program): \(LaunchFailure.containsNUL.reason)", mayPass: false))
         }
         guard await invocation.mayStart(),
             let plugin = self.serving.plugin(at: serving.location, files: serving.files, parallel: serving.parallel)
-        else { return all(.interrupted("Alight stops")) }
+        else { return run.all(.interrupted("Alight stops")) }
         let program = ServedProgram(
             title: call.program, command: command, environment: plan.bytes, concurrent: serving.concurrent)
         var isRetry = false
@@ -44,7 +41,7 @@ extension PluginHost {
                 input = (try? request.encodedBytes()) ?? input
                 continue
             }
-            let results = table.outcomes(of: reply, log: log, count: request.events.count)
+            let results = table(of: run).outcomes(of: reply, log: log, count: request.events.count)
             let termination: ProgramResult.Termination? =
                 if case .lost(_, let termination) = reply { termination } else { nil }
             return recorded(results, of: call, invocation.log, (request, input), termination)

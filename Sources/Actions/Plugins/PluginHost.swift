@@ -110,14 +110,13 @@ package struct PluginHost: Sendable {
     /// The run of a program for a request, with everything that is needed until its end.
     ///
     /// It is an object, and the asynchronous functions are short, because their memory is held while the program runs.
-    private final class Run {
+    final class Run {
         let program: Call
         let invocations: ArraySlice<Invocation>
         let scratch: PathBytes
         /// Whether each file was there before; an earlier step may have moved it.
         let hadInput: [Bool]
-        var made: Request?
-        var table: OutcomeTable?
+        fileprivate var made: Request?
         var confinement = ProgramConfinement()
 
         init(_ program: Call, _ invocations: ArraySlice<Invocation>, scratch: PathBytes) {
@@ -142,9 +141,10 @@ package struct PluginHost: Sendable {
 
     private func run(_ invocations: ArraySlice<Invocation>, _ call: (Invocation) -> Call) async -> [Outcome] {
         let run: Run
-        switch begin(invocations, call) {
-        case .success(let begun): run = begun
-        case .failure(let refusal): return invocations.map { _ in refusal.outcome }
+        do throws(Refusal) {
+            run = try begin(invocations, call)
+        } catch {
+            return invocations.map { _ in error.outcome }
         }
         var outcomes = await perform(run, call)
         guard !DirectoryRemoval.removeEmpty(run.scratch) else { return outcomes }
@@ -161,21 +161,22 @@ package struct PluginHost: Sendable {
 
     @inline(never) private func begin(
         _ invocations: ArraySlice<Invocation>, _ call: (Invocation) -> Call
-    ) -> Result<Run, Refusal> {
+    ) throws(Refusal) -> Run {
         let first = invocations[invocations.startIndex]
         let program = call(first)
-        guard !first.stop.isRaised else { return .failure(Refusal(outcome: .interrupted("Alight stops"))) }
+        guard !first.stop.isRaised else { throw Refusal(outcome: .interrupted("Alight stops")) }
         if let problem = ownershipProblem(of: program, for: first) {
-            return .failure(Refusal(outcome: .cannotStart(problem, mayPass: program.wasThere)))
+            throw Refusal(outcome: .cannotStart(problem, mayPass: program.wasThere))
         }
         // For a program that is started for this request, execve(2) detects that.
-        if program.serving != nil, let outcome = absence(of: program) { return .failure(Refusal(outcome: outcome)) }
+        if program.serving != nil, let outcome = absence(of: program) { throw Refusal(outcome: outcome) }
+        let scratch: PathBytes
         do throws(ScratchFailure) {
-            let scratch = try scratchDirectories.make(user: first.confinement.user, for: first.job.id)
-            return .success(Run(program, invocations, scratch: scratch))
+            scratch = try scratchDirectories.make(user: first.confinement.user, for: first.job.id)
         } catch {
-            return .failure(Refusal(outcome: Outcome(.retry, error.message, code: "scratch")))
+            throw Refusal(outcome: Outcome(.retry, error.message, code: "scratch"))
         }
+        return Run(program, invocations, scratch: scratch)
     }
 
     /// Returns for each event whether what the program left behind may be the very file that is gone, unless it reports
@@ -211,7 +212,7 @@ package struct PluginHost: Sendable {
             return await self.run(run.invocations.prefix(half), call)
                 + self.run(run.invocations.dropFirst(half), call)
         case .serves(let serving):
-            return await serve(run, serving)
+            return explained(await serve(run, serving), run.program, mayPass: false)
         case .starts:
             let log = ProgramLog(logger: run.first.log)
             return conclude(run, log, await start(run, log))
@@ -238,11 +239,16 @@ package struct PluginHost: Sendable {
         } catch {
             return .ends(.cannotStart("\(program.program): \(error.message)", mayPass: false))
         }
-        run.table = OutcomeTable(
+        return program.serving.map { .serves($0) } ?? .starts
+    }
+
+    /// Returns the table by which the outcomes of a run are found.
+    func table(of run: Run) -> OutcomeTable {
+        let (program, first) = (run.program, run.first)
+        return OutcomeTable(
             program: program.program, isIdempotent: program.isIdempotent, answers: program.answers,
             directory: directory(of: program, first, run.confinement, scratch: run.scratch).path,
             timeout: first.timeout, limits: run.confinement.limits)
-        return program.serving.map { .serves($0) } ?? .starts
     }
 
     /// Replaces the outcomes of a program that could not be started, if it does not exist or may not be executed.
@@ -328,16 +334,9 @@ package struct PluginHost: Sendable {
 
     @inline(never) private func conclude(_ run: Run, _ log: ProgramLog, _ ended: ProgramResult) -> [Outcome] {
         log.finish(unread: ended.unread)
-        guard let table = run.table else { return [] }
-        let results = table.outcomes(of: ended, count: run.invocations.count)
+        let results = table(of: run).outcomes(of: ended, count: run.invocations.count)
         let outcomes = recorded(results, of: run.program, run.first.log, run.request(), ended.termination)
         return explained(outcomes, run.program, mayPass: ended.miss?.mayPass(in: run.confinement) ?? false)
-    }
-
-    private func serve(_ run: Run, _ serving: Call.Serving) async -> [Outcome] {
-        guard let made = run.made, let table = run.table else { return [] }
-        let outcomes = await serve(run.program, serving, run.first, made, table, run.confinement)
-        return explained(outcomes, run.program, mayPass: false)
     }
 
     /// Logs the warnings about a reply, and returns the outcomes with the records of their process.
