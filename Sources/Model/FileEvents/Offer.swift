@@ -55,6 +55,8 @@ package struct Offer: Sendable {
     package var paths: [PathBytes] { event.paths }
     /// Whether an interrupted attempt may have removed the input without finishing.
     package var mayHaveRemovedInput: Bool { isInterrupted && mayRemoveInput }
+    /// Whether a part of the work may be done: by finished steps, or by an interrupted attempt.
+    package var mayBePartlyDone: Bool { isInterrupted || hasSteps }
     package var isRunning: Bool { if case .retrying = state { false } else { true } }
     /// Records that an attempt may have started an action, and may have done a part of the work.
     package mutating func interrupt() { (isInterrupted, hasRun) = (true, true) }

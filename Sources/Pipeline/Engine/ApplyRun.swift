@@ -1,4 +1,4 @@
-package import ActionAPI
+import ActionAPI
 package import FileEvents
 package import Logging
 package import Monitoring
@@ -37,7 +37,7 @@ package final class ApplyRun: Sendable {
     ///   - report: Called on the thread of the run, in order.
     package init(
         _ rule: Rule, limit: Int, store: any Journal,
-        perform: @escaping @Sendable (Action, [Invocation]) async -> [Outcome], log: Logger,
+        perform: @escaping EngineContext.Perform, log: Logger,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {
         var options = EngineOptions(jobs: limit, isOnce: true)

@@ -1,4 +1,4 @@
-package import ActionAPI
+import ActionAPI
 import FileEvents
 import Gates
 package import Logging
@@ -31,7 +31,7 @@ package final class Engine: Sendable {
     ///   - report: Called on the engine's thread, in order; it must not block for long.
     package init(
         ruleset: Ruleset, options: EngineOptions, store: any Journal,
-        perform: @escaping @Sendable (Action, [Invocation]) async -> [Outcome], log: Logger,
+        perform: @escaping EngineContext.Perform, log: Logger,
         metrics: EngineMetrics? = nil,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {

@@ -79,7 +79,7 @@ extension OpenJob {
         return (offer?.hasRun ?? (job.attempt > 1)) && job.previous?.isUnstarted != true
     }
     /// Whether an earlier attempt was interrupted, and may have done a part of the work.
-    package var isInterrupted: Bool { offer.map { $0.isInterrupted || $0.hasSteps } ?? false }
+    package var isInterrupted: Bool { offer?.mayBePartlyDone ?? false }
     /// Whether an earlier attempt may have removed the file without finishing.
     package var mayBeDone: Bool { offer.map { $0.hasRemovedInput || $0.mayHaveRemovedInput } ?? false }
 }

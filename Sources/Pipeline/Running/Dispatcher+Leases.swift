@@ -84,7 +84,7 @@ extension Dispatcher {
         let retried = candidate.retried.flatMap { state.jobs[$0.number] }
         let job = DueJob(
             event: event, hasStartedBefore: candidate.retried != nil && retried?.previous?.isUnstarted != true,
-            isInterrupted: candidate.retried.map { $0.isInterrupted || $0.hasSteps } ?? false)
+            isInterrupted: candidate.retried?.mayBePartlyDone ?? false)
         guard mayRun(candidate, job, state, &reconciler, at: time) else { return nil }
         let isLooping =
             candidate.retried == nil && !event.kind.isLifecycle && state.rule.group == nil
