@@ -3,14 +3,14 @@ import FileEvents
 import Gates
 import Glibc
 import Globbing
-package import Jobs
+import Jobs
 import Logging
 import Monitoring
 import PluginProtocol
 import Records
 import Rules
 import Settling
-package import System
+import System
 
 // The checks of a job immediately before its action starts.
 extension Attempt {
@@ -23,7 +23,7 @@ extension Attempt {
     }
 
     /// Checks the file and the conditions of the rule that need its content, and ends the part if one fails.
-    package func check(_ part: inout AttemptPart, _ files: WatchedPaths) async {
+    func check(_ part: inout AttemptPart, _ files: WatchedPaths) async {
         switch firstCheck(part, files) {
         case .ends(let termination): return part.end(termination)
         case .asks(let question, let invocation, let pause):
@@ -114,7 +114,7 @@ extension Attempt {
     }
 
     /// Makes the files of a set wait for a file of the set that cannot start.
-    package func keepSetTogether(_ parts: inout [AttemptPart]) {
+    func keepSetTogether(_ parts: inout [AttemptPart]) {
         guard rule.group != nil, let other = parts.first(where: \.isOver) else { return }
         var pause = Duration.seconds(1)
         if case .waiting(_, let longer) = other.termination { pause = longer }

@@ -1,16 +1,16 @@
-package import ActionAPI
+import ActionAPI
 import FileEvents
-package import Gates
+import Gates
 import Glibc
 import Globbing
 import Jobs
-package import Logging
+import Logging
 import Monitoring
 import PluginProtocol
-package import Records
-package import Rules
+import Records
+import Rules
 import Settling
-package import System
+import System
 
 /// One run of a rule's actions for one job, or for several together.
 ///
@@ -19,19 +19,19 @@ package import System
 ///
 /// While it is suspended, its memory is that of its asynchronous functions. So they are short, and all else is in
 /// functions that are not inlined into them.
-package final class Attempt: Sendable {
-    package let inputs: [OpenJob]
-    package let rule: Rule
-    package let perform: EngineContext.Perform
-    package let stop: StopSignal
-    package let log: Logger
-    package let host: Host
-    package let permission: StartPermission
-    package let mailbox: Mailbox
-    package let outputClaims: DestinationClaims
-    package let chains: OutputChains
+final class Attempt: Sendable {
+    let inputs: [OpenJob]
+    let rule: Rule
+    let perform: EngineContext.Perform
+    let stop: StopSignal
+    let log: Logger
+    let host: Host
+    let permission: StartPermission
+    let mailbox: Mailbox
+    let outputClaims: DestinationClaims
+    let chains: OutputChains
 
-    package init(
+    init(
         _ inputs: [OpenJob], _ rule: Rule, _ engine: EngineContext, stop: StopSignal, permission: StartPermission,
         outputClaims: DestinationClaims
     ) {
@@ -42,7 +42,7 @@ package final class Attempt: Sendable {
     }
 
     /// Runs the actions, and sends the result to the engine.
-    package func run() async {
+    func run() async {
         let start = (host.clock.now(), host.clock.time())
         let (new, files) = newParts()
         var parts = new
@@ -89,7 +89,7 @@ package final class Attempt: Sendable {
     private var actions: [Action] { rule.actions(of: inputs[0].job) }
 
     /// The limit for a read that starts now.
-    package var limit: WorkLimit { WorkLimit(stop, timeout: rule.timeout) }
+    var limit: WorkLimit { WorkLimit(stop, timeout: rule.timeout) }
 
     // MARK: Steps
 
@@ -144,7 +144,7 @@ package final class Attempt: Sendable {
         return true
     }
 
-    package func invocation(_ job: Job, now: Timestamp, timeout: Duration) -> Invocation {
+    func invocation(_ job: Job, now: Timestamp, timeout: Duration) -> Invocation {
         var log = log
         log[metadataKey: "rule"] = "\(rule.name)"
         log[metadataKey: "job"] = "\(job.id)"

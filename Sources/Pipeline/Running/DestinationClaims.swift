@@ -1,13 +1,13 @@
-package import ActionAPI
+import ActionAPI
 import FileEvents
 import Jobs
-package import Records
-package import Rules
+import Records
+import Rules
 import Synchronization
-package import System
+import System
 
 /// The outputs that running actions write, and those recorded in the journal.
-package final class DestinationClaims: OutputClaims {
+final class DestinationClaims: OutputClaims {
     private struct Holder {
         var job: JobID
         var source: PathBytes
@@ -22,9 +22,9 @@ package final class DestinationClaims: OutputClaims {
     private let store: any Journal
     private let host: Host
 
-    package init(_ store: any Journal, _ host: Host) { (self.store, self.host) = (store, host) }
+    init(_ store: any Journal, _ host: Host) { (self.store, self.host) = (store, host) }
 
-    package func claim(_ output: PathBytes, for job: Job, replacing replaceable: ReplaceableOutputs) -> ClaimRefusal? {
+    func claim(_ output: PathBytes, for job: Job, replacing replaceable: ReplaceableOutputs) -> ClaimRefusal? {
         claims.withLock { claims in
             if let holder = claims.holders[output], holder.job != job.id {
                 // Two actions never write one path at a time.
@@ -47,7 +47,7 @@ package final class DestinationClaims: OutputClaims {
         return isOwn || replaceable.contains(.others) ? nil : ClaimRefusal(source: maker.source)
     }
 
-    package func release(of job: Job, areMade: Bool) {
+    func release(of job: Job, areMade: Bool) {
         let outputs = claims.withLock { $0.outputs.removeValue(forKey: job.id) ?? [] }
         guard !outputs.isEmpty else { return }
         if areMade {

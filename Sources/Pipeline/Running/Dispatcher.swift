@@ -29,7 +29,7 @@ package struct Dispatcher: ~Copyable {
     package var returned: Set<RuleID> = []
     package var prepared: PreparedAttempts
     package var givenUp = GivenUpJobs()
-    package var sets: FileSets
+    var sets: FileSets
 
     package init(_ engine: EngineContext, _ rules: [RuleState], _ conditions: Conditions) {
         let options = engine.options

@@ -1,47 +1,47 @@
 import ActionAPI
-package import FileEvents
+import FileEvents
 import Gates
-package import Jobs
+import Jobs
 import Monitoring
 import PluginProtocol
-package import Reconciling
+import Reconciling
 import Records
-package import Rules
+import Rules
 import Settling
-package import System
+import System
 
 /// The sets of files of `group`, which are handled together once all of them exist.
 ///
 /// The files of a set are found on the disk each time, so nothing about a set has to be stored.
-package struct FileSets {
+struct FileSets {
     /// A file that belongs to a set.
-    package struct Member {
-        package let path: PathBytes
-        package let root: PathBytes
-        package var snapshot: Snapshot
+    struct Member {
+        let path: PathBytes
+        let root: PathBytes
+        var snapshot: Snapshot
 
         /// Returns the event that offers the file although it has not changed.
-        package func event(_ kind: EventKind, _ time: Timestamp, origin: FileEvents.EventOrigin) -> FileEvent {
+        func event(_ kind: EventKind, _ time: Timestamp, origin: FileEvents.EventOrigin) -> FileEvent {
             FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: origin, time: time)
         }
     }
 
     /// The time for which a set may be incomplete before that is reported.
-    package let timeout: Duration
+    let timeout: Duration
     /// The names under which the loop guard has counted running sets, by the first job of each.
     private var counted: [JobID: PathBytes] = [:]
     /// The names in directories that were listed in this turn.
     private var listings: [PathBytes: [PathBytes]] = [:]
 
-    package init(timeout: Duration) { self.timeout = timeout }
+    init(timeout: Duration) { self.timeout = timeout }
 
-    package mutating func forgetListings() { listings = [:] }
+    mutating func forgetListings() { listings = [:] }
 
     /// Records the name under which the loop guard has counted a set.
-    package mutating func recordCount(_ name: PathBytes, _ first: JobID) { counted[first] = name }
+    mutating func recordCount(_ name: PathBytes, _ first: JobID) { counted[first] = name }
 
     /// Removes the count of a set that was only checked.
-    package mutating func takeBackCount(of result: AttemptResult, _ state: RuleState) {
+    mutating func takeBackCount(of result: AttemptResult, _ state: RuleState) {
         guard let name = counted.removeValue(forKey: result.parts[0].job.id),
             !result.parts.contains(where: \.hasStarted)
         else { return }
@@ -53,7 +53,7 @@ package struct FileSets {
     /// Files that the rule does not match, by its conditions or by `stop` of an earlier rule, do not belong to the
     /// set. Once an action has started, the conditions are no longer checked: the action may be the reason why they
     /// do not match.
-    package mutating func members(
+    mutating func members(
         of event: FileEvent, _ state: RuleState, _ group: Grouping, _ jobs: borrowing JobRegistry,
         _ reconciler: borrowing Reconciler, hasStarted: Bool
     ) -> [Member] {
@@ -91,7 +91,7 @@ package struct FileSets {
     /// Returns the reason why a set cannot be handled yet, and the pause before it is checked again.
     ///
     /// Without a pause, the next file of the set wakes it.
-    package func obstacle(
+    func obstacle(
         to members: [Member], of event: FileEvent, _ state: RuleState, _ group: Grouping, _ jobs: borrowing JobRegistry,
         _ reconciler: inout Reconciler
     ) -> (Waiting, pause: Duration?)? {
