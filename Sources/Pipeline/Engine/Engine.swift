@@ -1,12 +1,8 @@
-import ActionAPI
-import FileEvents
-import Gates
 package import Logging
 package import Monitoring
 package import Records
 package import Rules
 package import Running
-import Settling
 import Synchronization
 package import System
 package import Watching

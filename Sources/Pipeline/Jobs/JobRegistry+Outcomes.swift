@@ -1,4 +1,3 @@
-import ActionAPI
 package import FileEvents
 import Gates
 package import Monitoring
@@ -6,7 +5,6 @@ import PluginProtocol
 package import Reconciling
 package import Records
 package import Rules
-import Settling
 import System
 
 // The steps and the outcomes of attempts.

@@ -1,11 +1,9 @@
 package import FileEvents
 package import Gates
 package import Monitoring
-import PluginProtocol
 package import Reconciling
 package import Records
 package import Rules
-import Settling
 package import System
 
 /// The jobs of the running rules, and their changes that are not committed yet.

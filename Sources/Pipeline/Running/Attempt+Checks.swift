@@ -1,15 +1,10 @@
 import ActionAPI
 import FileEvents
-import Gates
 import Glibc
-import Globbing
 import Jobs
-import Logging
-import Monitoring
 import PluginProtocol
 import Records
 import Rules
-import Settling
 import System
 
 // The checks of a job immediately before its action starts.

@@ -1,15 +1,12 @@
 import ActionAPI
 import FileEvents
 import Gates
-import Glibc
 import Globbing
 import Jobs
 import Logging
-import Monitoring
 import PluginProtocol
 import Records
 import Rules
-import Settling
 import System
 
 /// One run of a rule's actions for one job, or for several together.

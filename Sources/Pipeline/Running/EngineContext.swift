@@ -1,10 +1,8 @@
 package import ActionAPI
 package import FileEvents
 package import Gates
-import Jobs
 package import Logging
 package import Monitoring
-import PluginProtocol
 package import Records
 package import Rules
 package import System

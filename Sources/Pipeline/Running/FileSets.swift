@@ -3,11 +3,9 @@ import FileEvents
 import Gates
 import Jobs
 import Monitoring
-import PluginProtocol
 import Reconciling
 import Records
 import Rules
-import Settling
 import System
 
 /// The sets of files of `group`, which are handled together once all of them exist.

@@ -1,4 +1,3 @@
-import Jobs
 package import Rules
 package import System
 

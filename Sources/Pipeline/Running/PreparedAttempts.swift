@@ -1,9 +1,7 @@
 package import ActionAPI
 import FileEvents
-import Gates
 import Glibc
 import Jobs
-import Logging
 import Monitoring
 package import Records
 package import Rules
