@@ -36,7 +36,9 @@ package final class Request<Answer: Sendable>: Sendable {
         done.signal()
     }
 
-    /// Returns the answer; nil if there is none by the deadline. Without one, it waits until there is an answer.
+    /// Returns the answer; nil if there is none by the deadline.
+    ///
+    /// Without a deadline, it waits until there is an answer.
     @discardableResult
     package func wait(until deadline: ContinuousClock.Instant? = nil) -> Answer? {
         while true {
