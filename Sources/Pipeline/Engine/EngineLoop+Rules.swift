@@ -119,6 +119,7 @@ extension EngineLoop {
 
     /// Runs other rules, now that the watcher watches for them.
     mutating func change(to next: RunState.NextRules) {
+        dispatcher.putBack(&reconciler, at: now)
         // The rows of the previous rules are committed before the new rules read theirs.
         persist()
         let running = Set(dispatcher.jobs.rules.map(\.id))
@@ -165,6 +166,7 @@ extension EngineLoop {
         change(&dispatcher.pauses)
         guard dispatcher.pauses != before else { return }
         dispatcher.jobs.changes.pauses = dispatcher.pauses
+        dispatcher.putBackPaused(&reconciler, at: now)
         engine.report(.paused(dispatcher.pauses))
     }
 

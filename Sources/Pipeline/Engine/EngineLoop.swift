@@ -125,8 +125,10 @@ package struct EngineLoop: ~Copyable {
     private mutating func receive() -> (hints: Int, waiting: [@Sendable () -> Void]) {
         let messages = engine.mailbox.take()
         dispatcher.prepared.wakeRest()
+        let overdue = dispatcher.takeOverdue(at: engine.host.clock.now())
         // An outcome is recorded after all earlier events.
-        if messages.contains(where: { if case .ended = $0 { true } else { false } }) { watcher.drain() }
+        let hasEnded = messages.contains { if case .ended = $0 { true } else { false } }
+        if hasEnded || !overdue.isEmpty { watcher.drain() }
         var batch = hints.take()
         now = engine.host.clock.now()
         if batch.reports.contains(where: { if case .mounted = $0 { true } else { false } }) {
@@ -140,7 +142,7 @@ package struct EngineLoop: ~Copyable {
         var waiting: [@Sendable () -> Void] = []
         for message in messages {
             switch message {
-            case .ended(let result): dispatcher.record(result, &reconciler, at: now)
+            case .ended(let series): dispatcher.recordEnd(of: series, &reconciler, at: now)
             case .advanced(let job, let steps, let outputs):
                 dispatcher.record(steps, writing: outputs, of: job, &reconciler)
             case .declared(let job, let path): dispatcher.declare(path, of: job, &reconciler)
@@ -160,6 +162,7 @@ package struct EngineLoop: ~Copyable {
                 run.isForced = true
             }
         }
+        for series in overdue { dispatcher.record(series, &reconciler, at: now) }
         return (batch.hints.count, waiting)
     }
 
@@ -175,6 +178,7 @@ package struct EngineLoop: ~Copyable {
             change(to: next)
         }
         reconciler.receive(batch.excluding(run.ignored), at: now)
+        dispatcher.putBackSettling(&reconciler, at: now)
         let queues = dispatcher.jobs.rules.filter { $0.jobs.waitingCount > 0 }
         for hint in batch.hints {
             reconciler.wake(ReadyGate.gate(hint.path))
@@ -314,7 +318,7 @@ package struct EngineLoop: ~Copyable {
             // Nothing was leased in this turn, and paths that have long been due cause no wake-up.
             run.storeRetry = now
         }
-        dispatcher.prepared.launch(running: dispatcher.lanes.count)
+        dispatcher.prepared.launch(running: dispatcher.lanes.count, at: now)
         if run.hasStarted, !run.ignoring.isEmpty { reportIgnored() }
     }
 
@@ -339,9 +343,11 @@ package struct EngineLoop: ~Copyable {
             // There may be space by now, and successfully stored changes do not count as failed.
             run.storeRetry = nil
             run.limit = now + RunState.drainLimit
+            dispatcher.putBack(&reconciler, at: now)
             engine.report(.draining(jobs: dispatcher.dueJobs(reconciler)))
         case .ending:
             run.limit = now + RunState.endLimit
+            dispatcher.putBack(&reconciler, at: now)
             engine.stopSignal.raise()
         }
     }

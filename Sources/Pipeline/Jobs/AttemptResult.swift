@@ -69,6 +69,8 @@ package struct AttemptResult: Sendable {
     package init(rule: Rule, parts: [AttemptPart], started: Timestamp, duration: Duration) {
         (self.rule, self.parts, self.started, self.duration) = (rule, parts, started, duration)
     }
+
+    package var hasSucceeded: Bool { parts.allSatisfy(\.hasSucceeded) }
 }
 
 // What an earlier attempt at a leased job may have done.

@@ -109,6 +109,20 @@ package struct JobRegistry: ~Copyable {
         rules.insert(stored: job, state)
     }
 
+    /// Puts a leased job back that has not started, as if it had not been leased.
+    package mutating func putBack(
+        _ number: UInt64, _ state: RuleState, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
+    ) {
+        guard let job = state.jobs[number] else { return }
+        chains.end(job.id, at: host.clock.time())
+        if job.attempt == 1 { state.gates.loop.takeBack(job.event.path) }
+        state.jobs.update(number) { job in
+            job.attempt -= 1
+            job.schedule?.putBack(until: now)
+        }
+        reconciler.views[state.index].putBack(number, at: now)
+    }
+
     // MARK: Rows
 
     /// Stores an unfinished job.

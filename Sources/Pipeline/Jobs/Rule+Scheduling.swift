@@ -22,6 +22,11 @@ extension Rule {
             && retry.attempts > 1 && actions.count == 1
     }
 
+    /// Whether attempts at its jobs may run in one slot, one after another, while each takes little time.
+    package var runsInSeries: Bool {
+        takesSlot && whileBusy == .coalesce && ready == nil && !isCollected && sameContent != .ignore
+    }
+
     /// Whether its jobs are passed to its actions together.
     package var isCollected: Bool { batch != nil || group != nil }
 

@@ -18,7 +18,7 @@ package final class RuleState {
     package var ruleGates: RuleGates
     /// Its unfinished jobs.
     package var jobs = JobTable()
-    /// The number of jobs of the next attempt, if the actions are brief; 1 after a failure.
+    /// The number of brief jobs that run together next; 1 after a failure.
     private var briefCount = 1
     /// The opening time for which waiting jobs were already reported.
     package var reportedOpening: Timestamp?
@@ -49,6 +49,10 @@ package final class RuleState {
 
     /// The maximum number of jobs in one attempt at brief actions: one commit then serves several jobs.
     private static let mostBrief = 64
+    /// The maximum number of attempts in one series.
+    private static let mostInSeries = 16
+    /// The time within which the attempts of a series are expected to start.
+    package static let seriesTime = Duration.milliseconds(20)
 
     /// The maximum number of jobs of the next attempt.
     package var nextSize: Int {
@@ -57,10 +61,19 @@ package final class RuleState {
         return ruleGates.breaker == nil && rule.runsTogether ? briefCount : 1
     }
 
-    /// Doubles the number of brief jobs of the next attempt, or resets it after a failure.
-    package func recordBrief(_ result: AttemptResult) {
-        guard result.rule.runsTogether else { return }
-        let hasSucceeded = result.parts.allSatisfy(\.hasSucceeded)
-        briefCount = hasSucceeded ? min(Self.mostBrief, max(2, 2 * result.parts.count, briefCount)) : 1
+    /// The maximum number of attempts of the next series.
+    package var nextLength: Int { ruleGates.breaker == nil && rule.runsInSeries ? briefCount : 1 }
+
+    /// Doubles the number of brief jobs that run together, as far as their duration allows, or resets it after a
+    /// failure.
+    package func recordBrief(_ results: [AttemptResult]) {
+        guard let rule = results.first?.rule, rule.runsTogether || rule.runsInSeries else { return }
+        let longest = results.lazy.map(\.duration).max() ?? .zero
+        let most = rule.runsTogether ? Self.mostBrief : min(Self.mostInSeries, Int(Self.seriesTime / max(longest, .microseconds(1))))
+        let count = results.reduce(0) { $0 + $1.parts.count }
+        briefCount = results.allSatisfy(\.hasSucceeded) ? max(1, min(most, max(2, 2 * count, briefCount))) : 1
     }
+
+    /// Resets the number of brief jobs that run together, because one of them took longer than expected.
+    package func resetBrief() { briefCount = 1 }
 }

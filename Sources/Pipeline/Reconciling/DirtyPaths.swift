@@ -74,6 +74,9 @@ struct DirtyPaths: ~Copyable {
 
     func contains(_ path: PathBytes, _ policy: Int) -> Bool { settler.contains(Key(path: path, policy: policy)) }
 
+    /// Whether a path is dirty for any policy.
+    func contains(_ path: PathBytes) -> Bool { policies.indices.contains { contains(path, $0) } }
+
     func hints(of path: PathBytes, _ policy: Int) -> Hints? { settler.waiting(Key(path: path, policy: policy))?.note }
 
     /// The paths that a process has had open for writing or locked for a minute, and the time since which they

@@ -276,6 +276,20 @@ struct DueTable {
         if entries[path] != nil { enqueue(path) }
     }
 
+    /// Makes a path the first in the order, after others were taken from it.
+    mutating func requeueFirst(_ path: PathBytes) {
+        stopWaiting(path)
+        guard entries[path] != nil else { return }
+        let position = max(1, nextPosition ?? position) - 1
+        entries[path]?.position = position
+        if first > 0 {
+            first -= 1
+            order[first] = (position, path)
+        } else {
+            order.insert((position, path), at: 0)
+        }
+    }
+
     private mutating func stopWaiting(_ path: PathBytes) {
         guard let wait = entries[path]?.wait else { return }
         entries[path]?.wait(for: nil)

@@ -35,17 +35,29 @@ extension ViewReconciler {
         _ number: UInt64, for gate: Reconciler.Gate, until time: ContinuousClock.Instant,
         _ reason: Reconciler.Reason? = nil
     ) {
-        guard let offer = offers[number] else { return }
+        guard let offer = undoLease(number, until: time) else { return }
+        due.wait(offer.path, for: .gate(gate), until: time, reason)
+    }
+
+    /// Undoes a lease whose action has not started; its path is the first in the order.
+    package mutating func putBack(_ number: UInt64, at now: ContinuousClock.Instant) {
+        if let offer = undoLease(number, until: now) { due.requeueFirst(offer.path) }
+    }
+
+    /// Makes the path of an offer due again; returns nil if an action of it has run, so that it is retried at the time.
+    private mutating func undoLease(_ number: UInt64, until time: ContinuousClock.Instant) -> Offer? {
+        guard let offer = offers[number] else { return nil }
         if offer.hasRun {
             offers.update(number) { $0.state = .retrying(time) }
             for path in offer.paths { compare(path) }
-            return
+            return nil
         }
         offers.remove(offer)
         let hints = DirtyPaths.Hints(signs: offer.signs, origin: offer.event.origin)
-        addDue(offer.path, settled: .some(inspect(offer.path)), hints, since: offer.event.time)
-        due.wait(offer.path, for: .gate(gate), until: time, reason)
+        let settled: Snapshot?? = isDirty(offer.path) ? nil : .some(inspect(offer.path))
+        addDue(offer.path, settled: settled, hints, since: offer.event.time)
         if let from = offer.event.from { compare(from) }
+        return offer
     }
 
     /// Records that a step has succeeded and another one follows.

@@ -38,8 +38,8 @@ final class Attempt: Sendable {
         (mailbox, chains) = (engine.mailbox, engine.chains)
     }
 
-    /// Runs the actions, and sends the result to the engine.
-    func run() async {
+    /// Runs the actions.
+    func run() async -> AttemptResult {
         let start = (host.clock.now(), host.clock.time())
         let (new, files) = newParts()
         var parts = new
@@ -50,7 +50,7 @@ final class Attempt: Sendable {
             guard !due.isEmpty else { continue }
             finish(&parts, due, step, await perform(action, invocations(parts, due, step, since: begun)))
         }
-        conclude(&parts, files, since: start)
+        return conclude(&parts, files, since: start)
     }
 
     @inline(never) private func newParts() -> ([AttemptPart], WatchedPaths) {
@@ -73,13 +73,13 @@ final class Attempt: Sendable {
 
     @inline(never) private func conclude(
         _ parts: inout [AttemptPart], _ files: WatchedPaths, since start: (ContinuousClock.Instant, time: Timestamp)
-    ) {
+    ) -> AttemptResult {
         for index in parts.indices where parts[index].hasStarted {
             collectOutputs(of: &parts[index], files)
             if let failure = parts[index].job.failure { parts[index].finish(failure, actions) }
         }
         let duration = host.clock.now() - start.0
-        mailbox.post(.ended(AttemptResult(rule: rule, parts: parts, started: start.time, duration: duration)))
+        return AttemptResult(rule: rule, parts: parts, started: start.time, duration: duration)
     }
 
     /// The list of actions to run.

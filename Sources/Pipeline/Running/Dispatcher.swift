@@ -75,7 +75,7 @@ package struct Dispatcher: ~Copyable {
         let times = jobs.rules.active(reconciler).flatMap { state in
             state.ruleGates.deadlines + [state.jobs.nextDue]
         }
-        return (times + [lanes.deadline]).compactMap(\.self).filter { $0 > last }.min()
+        return (times + [lanes.deadline, prepared.nextLimit]).compactMap(\.self).filter { $0 > last }.min()
     }
 
     /// Returns the number of jobs that run, or would start if a slot were free.
@@ -125,7 +125,7 @@ package struct Dispatcher: ~Copyable {
                         }
                     }
                     // Extra slots are used in the first round.
-                } while isProgress && !lanes.isFull
+                } while isProgress && (!lanes.isFull || prepared.canGrow)
             }
         } while lanes.endFilling()
     }
@@ -152,16 +152,17 @@ package struct Dispatcher: ~Copyable {
     ) -> Bool {
         let rule = state.rule
         let count = lanes.count(of: rule.name)
-        guard !pauses.hold(rule.name), !returned.contains(state.id), count < rule.concurrency,
-            hasWork(state, reconciler), state.ruleGates.breaker?.canStart(running: count, at: time.now) ?? true
+        guard !pauses.hold(rule.name), !returned.contains(state.id), hasWork(state, reconciler), state.ruleGates.breaker?.canStart(running: count, at: time.now) ?? true
         else { return false }
         let isClosed = state.ruleGates.window?.opens != nil
         if isClosed, !state.jobs.due.contains(where: { state.jobs[$0]?.event.origin == .manual }) { return false }
         if isGathering, state.ruleGates.batch?.mayLease(at: time.now) == false { return false }
-        guard lanes.capacity(for: rule, at: time.now) > 0 else {
-            if count == 0 { lanes.wait(rule.name, at: time.now) }
-            return false
+        let hasSlot = lanes.capacity(for: rule, at: time.now) > 0
+        if !hasSlot, count == 0 {
+            lanes.wait(rule.name, at: time.now)
+            putBack(&reconciler, at: time.now) { $0.priority < rule.priority }
         }
+        guard hasSlot || prepared.canGrow(rule.name) else { return false }
         let inputs: [OpenJob]
         if isClosed {
             inputs = nextStored(state, state.nextSize, isManual: true, &reconciler, at: time)
@@ -172,7 +173,7 @@ package struct Dispatcher: ~Copyable {
             closeBatch(state, reconciler)
         }
         guard !inputs.isEmpty else { return false }
-        prepare(inputs, state, at: time.now)
+        prepare(inputs, state, hasSlot: hasSlot, at: time.now)
         return true
     }
 
@@ -189,16 +190,53 @@ package struct Dispatcher: ~Copyable {
         if !hasWork(state, reconciler) { state.ruleGates.batch?.close() }
     }
 
-    private mutating func prepare(_ inputs: [OpenJob], _ state: RuleState, at now: ContinuousClock.Instant) {
+    /// Prepares an attempt, in a slot of its own or after another one of the rule.
+    private mutating func prepare(
+        _ inputs: [OpenJob], _ state: RuleState, hasSlot: Bool = true, at now: ContinuousClock.Instant
+    ) {
         let rule = state.rule
         let jobs = inputs.map(\.job)
-        lanes.start(jobs, at: now)
+        if hasSlot { lanes.start(jobs, at: now) }
         uses.add(jobs.flatMap(\.event.paths), isShared: rule.sharesFile)
         if jobs[0].failure == nil { state.ruleGates.breaker?.start(jobs[0].event.path) }
         let isRestarted = rule.whileBusy == .restart && jobs[0].failure == nil
         let stop = isRestarted ? StopSignal(under: engine.stopSignal) : engine.stopSignal
         running[jobs[0].id] = (state.id, inputs, isRestarted ? stop : nil)
-        prepared.add(inputs, rule, stop)
+        if hasSlot {
+            prepared.add(inputs, rule, stop, room: jobs[0].failure == nil ? state.nextLength - 1 : 0)
+        } else {
+            prepared.append(inputs, rule, stop)
+        }
+    }
+
+    /// Puts back the jobs that wait in a series for others, in those of some rules.
+    package mutating func putBack(
+        _ reconciler: inout Reconciler, at now: ContinuousClock.Instant, of isHeld: (Rule) -> Bool = { _ in true }
+    ) {
+        putBack(prepared.takeWaiting(of: isHeld), &reconciler, at: now)
+    }
+
+    /// Puts back those of paused rules.
+    package mutating func putBackPaused(_ reconciler: inout Reconciler, at now: ContinuousClock.Instant) {
+        let pauses = pauses
+        putBack(&reconciler, at: now) { pauses.hold($0.name) }
+    }
+
+    /// Puts back those that wait in a series with one whose file has been hinted since its lease.
+    package mutating func putBackSettling(_ reconciler: inout Reconciler, at now: ContinuousClock.Instant) {
+        let waiting = prepared.takeWaiting(at: { reconciler.isSettling($0) })
+        putBack(waiting, &reconciler, at: now)
+    }
+
+    private mutating func putBack(
+        _ attempts: [Attempt], _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
+    ) {
+        for job in attempts.lazy.flatMap(\.inputs).map(\.job) {
+            uses.remove(job.event.paths)
+            guard let id = running.removeValue(forKey: job.id)?.rule, let state = jobs.rules[id] else { continue }
+            jobs.putBack(job.number, state, &reconciler, at: now)
+            wake(job.event.paths, &reconciler)
+        }
     }
 
     /// Stops the attempt at an offer whose file has changed.
@@ -254,14 +292,53 @@ package struct Dispatcher: ~Copyable {
         reconciler.views[state.index].declareOutput(number, path)
     }
 
-    /// Records the result of an attempt.
+    /// A series that takes longer than expected: its results so far, and the attempts that will not start in it.
+    package struct OverdueSeries {
+        fileprivate let rule: String
+        fileprivate let waiting: [Attempt]
+        fileprivate let results: [AttemptResult]
+    }
+
+    /// Removes and returns the series that take longer than expected.
+    package mutating func takeOverdue(at now: ContinuousClock.Instant) -> [OverdueSeries] {
+        prepared.takeOverdue(at: now).map { series in
+            let waiting = series.takeWaiting()
+            if let (attempt, since) = series.current {
+                engine.monitor.recordStarted([EngineStatus.RunningAttempt([attempt], since: since)])
+            }
+            return OverdueSeries(rule: series.rule.name, waiting: waiting, results: series.takeResults())
+        }
+    }
+
+    /// Records what an overdue series has done.
     ///
-    /// All hints that were queued when the result arrived must be received before.
+    /// All hints that were queued when it was taken must be received before.
     package mutating func record(
+        _ series: OverdueSeries, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
+    ) {
+        for result in series.results { record(result, &reconciler, at: now) }
+        putBack(series.waiting, &reconciler, at: now)
+        jobs.rules[series.rule]?.resetBrief()
+    }
+
+    /// Records the end of a series.
+    ///
+    /// All hints that were queued when it was reported must be received before.
+    package mutating func recordEnd(
+        of series: AttemptSeries, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
+    ) {
+        lanes.end(series.id, at: now)
+        prepared.end(series.id)
+        let results = series.takeResults()
+        for result in results { record(result, &reconciler, at: now) }
+        putBack(series.takeWaiting(), &reconciler, at: now)
+        jobs.rules[series.rule.name]?.recordBrief(results)
+    }
+
+    private mutating func record(
         _ result: AttemptResult, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
     ) {
         guard let first = result.parts.first?.job else { preconditionFailure("an attempt at no job") }
-        lanes.end(first.id, at: now)
         uses.remove(result.parts.flatMap(\.job.event.paths))
         let attempt = running.removeValue(forKey: first.id)
         recordEnd(of: result, at: now)
@@ -285,7 +362,6 @@ package struct Dispatcher: ~Copyable {
             for report in reports { engine.report(.attempt(report)) }
         }
         guard first.failure == nil else { return }
-        state.recordBrief(result)
         recordSigns(of: result, state, at: now)
     }
 

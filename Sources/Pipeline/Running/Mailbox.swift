@@ -1,4 +1,4 @@
-package import Jobs
+import Jobs
 package import Rules
 import Synchronization
 package import System
@@ -6,7 +6,8 @@ package import System
 /// The messages of other threads to the engine's thread, and its sleep.
 package final class Mailbox: Sendable {
     package enum Message: Sendable {
-        case ended(AttemptResult)
+        /// The last attempt of a series has ended, or one that did not succeed.
+        case ended(AttemptSeries)
         /// A step of a job has succeeded, and another one follows: all finished steps, and the outputs of the last one
         /// under each name by which the rule matches them.
         case advanced(JobID, [FinishedStep], Set<PathBytes>)
@@ -25,9 +26,9 @@ package final class Mailbox: Sendable {
 
     private struct State {
         var messages: [Message] = []
-        /// The number of finished attempts among the messages.
+        /// The number of finished series among the messages.
         var ended = 0
-        /// The number of finished attempts that end the sleep.
+        /// The number of finished series that end the sleep.
         var wanted = 1
         /// Whether fewer than wanted finished the last time, or all of them.
         var wasShort = false

@@ -1,0 +1,85 @@
+import FileEvents
+import Jobs
+import Records
+import Rules
+import Synchronization
+import System
+
+/// Attempts at brief jobs of one rule that run one after another in one slot, so that one commit serves all of them;
+/// or one attempt.
+///
+/// Those that have not started can be taken out at any time.
+package final class AttemptSeries: Sendable {
+    private struct State {
+        var attempts: [Attempt]
+        /// The number of attempts that have started.
+        var started = 0
+        /// The time at which the last of them started; nil if none runs.
+        var since: Timestamp?
+        var results: [AttemptResult] = []
+    }
+
+    let rule: Rule
+    /// The first job, which identifies the series.
+    let id: JobID
+    private let host: Host
+    private let mailbox: Mailbox
+    private let state: Mutex<State>
+
+    init(_ first: Attempt) {
+        (rule, id, host, mailbox) = (first.rule, first.inputs[0].job.id, first.host, first.mailbox)
+        state = Mutex(State(attempts: [first]))
+    }
+
+    /// Adds an attempt at the end, before the series runs.
+    func add(_ attempt: Attempt) { state.withLock { $0.attempts.append(attempt) } }
+
+    /// The attempts that have run, run or will run, in order.
+    var attempts: [Attempt] { state.withLock { $0.attempts } }
+
+    /// The running attempt, and the time of its start.
+    var current: (attempt: Attempt, since: Timestamp)? {
+        state.withLock { state in state.since.map { (state.attempts[state.started - 1], $0) } }
+    }
+
+    /// Runs the attempts until one does not succeed, and informs the engine.
+    func run() async {
+        while let attempt = next() {
+            let result = await attempt.run()
+            state.withLock { state in
+                state.results.append(result)
+                state.since = nil
+            }
+            if !result.hasSucceeded { break }
+        }
+        mailbox.post(.ended(self))
+    }
+
+    private func next() -> Attempt? {
+        let now = host.clock.time()
+        return state.withLock { state in
+            guard state.started < state.attempts.count else { return nil }
+            state.since = now
+            state.started += 1
+            return state.attempts[state.started - 1]
+        }
+    }
+
+    /// Removes and returns the results so far, in order.
+    func takeResults() -> [AttemptResult] {
+        state.withLock { state in
+            defer { state.results = [] }
+            return state.results
+        }
+    }
+
+    /// Removes and returns the attempts that have not started, the last one first, if any of them is for such a path.
+    func takeWaiting(if isWanted: (PathBytes) -> Bool = { _ in true }) -> [Attempt] {
+        state.withLock { state in
+            let waiting = state.attempts[state.started...]
+            guard waiting.contains(where: { $0.inputs[0].job.event.paths.contains(where: isWanted) }) else { return [] }
+            defer { state.attempts.removeSubrange(state.started...) }
+            return waiting.reversed()
+        }
+    }
+}
