@@ -148,6 +148,9 @@ package final class Monitor: Sendable {
         }
     }
 
+    /// Records that an attempt did not start after all.
+    package func recordPutBack(_ first: JobID) { state.withLock { $0.running[first] = nil } }
+
     /// Records the end of an attempt.
     ///
     /// - Parameters:

@@ -56,6 +56,7 @@ extension ViewReconciler {
         let hints = DirtyPaths.Hints(signs: offer.signs, origin: offer.event.origin)
         let settled: Snapshot?? = isDirty(offer.path) ? nil : .some(inspect(offer.path))
         addDue(offer.path, settled: settled, hints, since: offer.event.time)
+        due.announce(offer.path, offer.offered?.identity)
         if let from = offer.event.from { compare(from) }
         return offer
     }

@@ -233,6 +233,7 @@ package struct Dispatcher: ~Copyable {
     ) {
         for job in attempts.lazy.flatMap(\.inputs).map(\.job) {
             uses.remove(job.event.paths)
+            engine.monitor.recordPutBack(job.id)
             guard let id = running.removeValue(forKey: job.id)?.rule, let state = jobs.rules[id] else { continue }
             jobs.putBack(job.number, state, &reconciler, at: now)
             wake(job.event.paths, &reconciler)

@@ -229,6 +229,8 @@ final class EngineRun: Sendable {
     /// Returns the stored state of a job.
     func state(of job: JobID) -> JobState? { store.job(job, at: ClockPair(DiskProbe.now(), .now))?.state }
 
+    func pause(_ rule: String?) { engine.withLock { $0 }?.pause(rule) }
+    func resume(_ rule: String?) { engine.withLock { $0 }?.resume(rule) }
     func rescan() { engine.withLock { $0 }?.rescan() }
     func askToStop() { engine.withLock { $0 }?.stop() }
     func askToStopAtOnce() { engine.withLock { $0 }?.stopAtOnce() }
