@@ -178,7 +178,7 @@ package struct EngineLoop: ~Copyable {
             change(to: next)
         }
         reconciler.receive(batch.excluding(run.ignored), at: now)
-        dispatcher.putBackSettling(&reconciler, at: now)
+        if !batch.hints.isEmpty { dispatcher.putBackSettling(&reconciler, at: now) }
         let queues = dispatcher.jobs.rules.filter { $0.jobs.waitingCount > 0 }
         for hint in batch.hints {
             reconciler.wake(ReadyGate.gate(hint.path))
@@ -343,7 +343,6 @@ package struct EngineLoop: ~Copyable {
             // There may be space by now, and successfully stored changes do not count as failed.
             run.storeRetry = nil
             run.limit = now + RunState.drainLimit
-            dispatcher.putBack(&reconciler, at: now)
             engine.report(.draining(jobs: dispatcher.dueJobs(reconciler)))
         case .ending:
             run.limit = now + RunState.endLimit
