@@ -21,14 +21,14 @@ package struct DirectoryReader {
     /// - Parameters:
     ///   - path: The directory.
     ///   - root: The root that contains it, or the directory itself; links in the path of the root are followed.
+    ///   - opened: The open root; nil to open it.
     /// - Throws: The error of opening it; `EXDEV` for a path that is not inside the root.
-    package init(_ path: PathBytes, below root: PathBytes) throws(SystemError) {
+    package init(_ path: PathBytes, below root: PathBytes, opened: OpenFile? = nil) throws(SystemError) {
         guard let relative = path.relative(to: root) else { throw SystemError(errno: EXDEV) }
+        let top = if let opened { opened } else { try KernelFileSystem().open(root: root) }
         var device: UInt64 = 0
-        let opened = root.withCString { root in
-            PathBytes(relative).withCString { cal_open_listing(root, $0, &device) }
-        }
-        try self.init(opened: opened, device: device)
+        let listing = PathBytes(relative).withCString { cal_open_listing(top.descriptor, $0, &device) }
+        try self.init(opened: listing, device: device)
     }
 
     /// Takes ownership of a directory that was opened for listing; the argument is negative if opening failed with that

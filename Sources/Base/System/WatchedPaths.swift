@@ -13,6 +13,8 @@ package final class WatchedPaths {
     private let roots: Set<PathBytes>
     private var root: (path: PathBytes, directory: OpenFile)?
     private var last: (path: PathBytes, root: PathBytes, directory: OpenFile)?
+    /// The last requested path, whose directory is open, and the root below which that was opened.
+    private var located: (path: PathBytes, root: PathBytes, location: DiskProbe.Location)?
     /// The innermost root that contains the last requested directory.
     private var holder: (directory: PathBytes, root: PathBytes?)?
 
@@ -27,15 +29,19 @@ package final class WatchedPaths {
     package func forget() {
         root = nil
         last = nil
+        located = nil
     }
 
     /// Returns the name of a path in its open directory.
     ///
     /// - Throws: The error of opening the directory; `ELOOP` for a directory behind a link.
     package func location(of path: PathBytes) throws(SystemError) -> DiskProbe.Location {
+        if let located, located.path == path { return located.location }
         let parent = path.parent
         guard let root = root(holding: parent) else { return DiskProbe.Location(path) }
-        return DiskProbe.Location(try directory(parent, below: root), PathBytes(path.lastComponent))
+        let location = DiskProbe.Location(try directory(parent, below: root), PathBytes(path.lastComponent))
+        located = (path, root, location)
+        return location
     }
 
     /// Returns the current metadata of the path, without following any link below the root.
@@ -62,6 +68,7 @@ package final class WatchedPaths {
 
     /// Whether a directory between the root and the path is a symbolic link; the root itself may be one.
     package func isBehindLink(_ path: PathBytes, root: PathBytes) -> Bool {
+        if let located, located.path == path, located.root == root { return false }
         do throws(SystemError) {
             _ = try directory(path.parent, below: root)
             return false

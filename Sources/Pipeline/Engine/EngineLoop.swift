@@ -54,7 +54,8 @@ package struct EngineLoop: ~Copyable {
         let start = RuleStarts(ruleset, engine.store, options, on: host)
         let reconciler = Reconciler(
             views: start.views, ledger: engine.store, isPatient: !options.isOnce, on: host,
-            admits: { conditions.admit($1, rule: $0) }, hasWork: { conditions.hasWork($1.number) },
+            admits: { conditions.admit($1, rule: $0) }, mayRefuse: { conditions.mayRefuse(rule: $0) },
+            hasWork: { conditions.hasWork($1.number) },
             writer: { conditions.writer(of: $1, rule: $0) },
             warn: { [report = engine.report] in report(.notice($0)) })
         let stored = engine.store.stored

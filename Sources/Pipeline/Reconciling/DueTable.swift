@@ -5,65 +5,142 @@ import System
 /// The due paths of one view, and the order in which they are leased.
 ///
 /// A due path contains no event, which is computed when the path is leased. A path that settles again keeps its
-/// entry, so that it is recorded if its file is removed before an action has received it.
+/// entry, so that it is recorded if its file is removed before an action has received it. A copy would share the tree
+/// of paths: do not copy the table.
 struct DueTable {
     /// The state of a due path; rare values are boxed, since very many paths may be due.
     struct Entry {
-        /// The metadata at which the path settled; nil while it settles.
-        var settled: Stamp?
+        /// The file with which the path was announced, if that is another one, and other values that few paths have.
+        private struct Rare {
+            var announced: FileIdentity?
+            var digest: [UInt8]?
+            var writer: Writer?
+            var waiting: Waiting?
+        }
+
+        fileprivate struct Waiting {
+            var wait: Wait
+            /// The latest time at which it stops waiting for something else.
+            var limit: ContinuousClock.Instant?
+            var reason: Reconciler.Reason?
+        }
+
+        private struct Flags: OptionSet {
+            let rawValue: UInt8
+
+            static let settled = Flags(rawValue: 1 << 0)
+            static let confirmed = Flags(rawValue: 1 << 1)
+            static let announced = Flags(rawValue: 1 << 2)
+            static let indexed = Flags(rawValue: 1 << 3)
+            static let identified = Flags(rawValue: 1 << 4)
+            static let queued = Flags(rawValue: 1 << 5)
+            static let unused = Flags(rawValue: 1 << 6)
+        }
+
+        private var stamp: Stamp
+        private var seconds: Int64
+        private var identity = FileIdentity(deviceMajor: 0, deviceMinor: 0, inode: 0, birth: 0)
+        private var rare: Box<Rare>?
+        /// The last position in the order.
+        fileprivate(set) var position: UInt64 = 0
+        /// The neighbours in the order, or among the paths that wait for the same.
+        fileprivate var next: PathTree.Number = -1
+        fileprivate var previous: PathTree.Number = -1
+        private var nanoseconds: UInt32
+        /// The number of the request to list the directories around a missing path again; 0 if there was none.
+        var request: UInt32 = 0
         /// The merged signs of its hints.
         var signs: Hint.Signs
         var origin: EventOrigin
-        /// Whether the directories around a missing path were listed again since its hint.
-        var isConfirmed: Bool
-        /// The number of the request to list them again; 0 if there was none.
-        var request: UInt32 = 0
-        private var isAnnounced = false
-        private var isIndexed = false
-        /// The time at which it settled.
-        var time: Timestamp
-        /// The process that made it due; nil until it is known.
-        var writer: Writer?
-        private var identity: FileIdentity?
-        private var rare: Box<(announced: FileIdentity?, digest: [UInt8]?)>?
-        private var waiting: Box<(wait: Wait, reason: Reconciler.Reason?)>?
-        /// The last position in the order; entries of the queue with other numbers are outdated.
-        fileprivate(set) var position: UInt64 = 0
+        private var flags: Flags = []
 
         init(
             settled: Stamp?, signs: Hint.Signs, origin: EventOrigin, time: Timestamp, announced: FileIdentity?,
             digest: [UInt8]?, isConfirmed: Bool
         ) {
-            (self.settled, self.signs, self.origin, self.time) = (settled, signs, origin, time)
-            self.isConfirmed = isConfirmed
-            if let digest { rare = Box((nil, digest)) }
+            (stamp, self.signs, self.origin) = (settled ?? .absent, signs, origin)
+            (seconds, nanoseconds) = (time.seconds, time.nanoseconds)
+            if settled != nil { flags.insert(.settled) }
+            if isConfirmed { flags.insert(.confirmed) }
+            if let digest { change { $0.digest = digest } }
             self.announced = announced
         }
 
+        private mutating func change(_ body: (inout Rare) -> Void) {
+            var rare = rare?.value ?? Rare()
+            body(&rare)
+            let isEmpty = rare.announced == nil && rare.digest == nil && rare.writer == nil && rare.waiting == nil
+            self.rare = isEmpty ? nil : Box(rare)
+        }
+
+        /// The metadata at which the path settled; nil while it settles.
+        var settled: Stamp? { flags.contains(.settled) ? stamp : nil }
+
+        fileprivate mutating func unsettle() { flags.remove(.settled) }
+
+        /// Whether the directories around a missing path were listed again since its hint.
+        var isConfirmed: Bool { flags.contains(.confirmed) }
+
+        /// The time at which it settled.
+        var time: Timestamp { Timestamp(seconds: seconds, nanoseconds: nanoseconds) }
+
         /// The file with which the path was announced as due for an event; nil if it never was.
         var announced: FileIdentity? {
-            get { isAnnounced ? rare?.value.announced ?? identity : nil }
+            get {
+                guard flags.contains(.announced) else { return nil }
+                return rare?.value.announced ?? identity
+            }
             set {
-                isAnnounced = newValue != nil
-                if identity == nil || !isIndexed { identity = newValue ?? identity }
+                if let newValue {
+                    flags.insert(.announced)
+                    if !flags.contains(.identified) || !flags.contains(.indexed) { set(newValue) }
+                } else {
+                    flags.remove(.announced)
+                }
                 let other = newValue == identity ? nil : newValue
-                if other != nil || digest != nil { rare = Box((other, digest)) } else { rare = nil }
+                if rare?.value.announced != other { change { $0.announced = other } }
             }
         }
 
         /// The file at the path, if a missing path may wait for it.
         var file: FileIdentity? {
-            get { isIndexed ? identity : nil }
+            get { flags.contains(.indexed) ? identity : nil }
             set {
                 let announced = announced
-                isIndexed = newValue != nil
-                identity = newValue
+                if let newValue {
+                    set(newValue)
+                    flags.insert(.indexed)
+                } else {
+                    flags.subtract([.indexed, .identified])
+                }
                 self.announced = announced
             }
         }
 
+        /// Whether the path is in the order.
+        fileprivate var isQueued: Bool {
+            get { flags.contains(.queued) }
+            set { if newValue { flags.insert(.queued) } else { flags.remove(.queued) } }
+        }
+
+        /// Whether the place of the entry is unused.
+        fileprivate var isUnused: Bool { flags.contains(.unused) }
+
+        fileprivate mutating func markUnused() { (rare, flags) = (nil, .unused) }
+
+        private mutating func set(_ identity: FileIdentity) {
+            self.identity = identity
+            flags.insert(.identified)
+        }
+
         /// The fingerprint of a directory that is handled as one unit with everything below it.
         var digest: [UInt8]? { rare?.value.digest }
+
+        /// The process that made it due; nil until it is known.
+        var writer: Writer? {
+            get { rare?.value.writer }
+            set { change { $0.writer = newValue } }
+        }
 
         /// Whether a hint with the number of a request answers the entry's own request; the numbers wrap around.
         func isAnswered(by number: UInt32) -> Bool {
@@ -71,58 +148,55 @@ struct DueTable {
         }
 
         /// The reason why the path is not in the order.
-        var wait: Wait? { waiting?.value.wait }
+        var wait: Wait? { waiting?.wait }
 
         /// The owner's reason for the wait.
-        var reason: Reconciler.Reason? { waiting?.value.reason }
+        var reason: Reconciler.Reason? { waiting?.reason }
 
-        fileprivate mutating func wait(for wait: Wait?, _ reason: Reconciler.Reason? = nil) {
-            waiting = wait.map { Box(($0, reason)) }
+        fileprivate var waiting: Waiting? {
+            get { rare?.value.waiting }
+            set { change { $0.waiting = newValue } }
         }
     }
 
-    /// The entries in one array, since a dictionary reserves space for many more than it contains.
+    /// The entries by path, in one array.
     struct Entries {
-        private var indexes: [PathBytes: UInt32] = [:]
-        private var all: [Entry?] = []
+        fileprivate let tree = PathTree()
+        private var all: [Entry] = []
+        /// The unused places in the array.
         private var free: [UInt32] = []
 
-        var isEmpty: Bool { indexes.isEmpty }
-        var count: Int { indexes.count }
-        var values: some Sequence<Entry> { all.lazy.compactMap(\.self) }
-        var paths: [PathBytes] { indexes.keys.sorted() }
+        var isEmpty: Bool { count == 0 }
+        var count: Int { tree.count }
+        var values: some Sequence<Entry> { all.lazy.filter { !$0.isUnused } }
+        var paths: [PathBytes] { tree.numbers.map { tree.path(of: $0) }.sorted() }
         /// The paths, the latest first.
         var latest: [PathBytes] {
-            let times = indexes.compactMap { path, index in all[Int(index)].map { ($0.time, path) } }
+            let times = tree.numbers.map { (self[$0].time, tree.path(of: $0)) }
             return times.sorted { ($1.0, $0.1) < ($0.0, $1.1) }.map(\.1)
         }
 
-        subscript(path: PathBytes) -> Entry? {
-            get { indexes[path].flatMap { all[Int($0)] } }
-            set {
-                guard let newValue else { return _ = removeValue(forKey: path) }
-                if let index = indexes[path] {
-                    all[Int(index)] = newValue
-                } else if let index = free.popLast() {
-                    (indexes[path], all[Int(index)]) = (index, newValue)
-                } else {
-                    indexes[path] = UInt32(all.count)
-                    all.append(newValue)
-                }
-            }
+        subscript(path: PathBytes) -> Entry? { tree[path].map { all[Int($0)] } }
+
+        fileprivate subscript(number: PathTree.Number) -> Entry {
+            get { all[Int(tree[number])] }
+            _modify { yield &all[Int(tree[number])] }
         }
 
-        @discardableResult
-        mutating func removeValue(forKey path: PathBytes) -> Entry? {
-            guard let index = indexes.removeValue(forKey: path) else { return nil }
-            let entry = all[Int(index)]
-            if indexes.isEmpty {
-                (indexes, all, free) = ([:], [], [])
-            } else {
-                all[Int(index)] = nil
-                free.append(index)
+        fileprivate mutating func insert(_ path: PathBytes, _ entry: Entry) -> PathTree.Number {
+            if let index = free.popLast() {
+                all[Int(index)] = entry
+                return tree.insert(path, index)
             }
-            return entry
+            all.append(entry)
+            return tree.insert(path, UInt32(all.count - 1))
+        }
+
+        fileprivate mutating func remove(_ number: PathTree.Number) {
+            free.append(tree[number])
+            self[number].markUnused()
+            tree.remove(number)
+            if isEmpty { (all, free) = ([], []) }
         }
     }
 
@@ -151,110 +225,187 @@ struct DueTable {
         case gate(Reconciler.Gate)
     }
 
+    /// Linked entries, the first and the last.
+    private struct Line {
+        var first: PathTree.Number = -1
+        var last: PathTree.Number = -1
+
+        var isEmpty: Bool { first < 0 }
+    }
+
+    /// A time at which a path stops waiting, unless it has stopped since.
+    private struct End: Comparable {
+        var time: ContinuousClock.Instant
+        var number: PathTree.Number
+
+        static func < (left: End, right: End) -> Bool { left.time < right.time }
+    }
+
     private(set) var entries = Entries()
-    private var order: [(position: UInt64, path: PathBytes)] = []
-    private var first = 0
+    private var order = Line()
     private var position: UInt64 = 0
-    private var waiters: [Wait: Set<PathBytes>] = [:]
-    /// The latest times at which paths that wait for something else stop waiting.
-    private var limits: [PathBytes: ContinuousClock.Instant] = [:]
-    private var times = Heap<ContinuousClock.Instant>()
+    /// The paths that wait for something other than a time.
+    private var waiters: [Wait: Line] = [:]
+    private var ends = Heap<End>()
 
     var isEmpty: Bool { entries.isEmpty }
     var count: Int { entries.count }
     /// The number of paths that have settled and wait for nothing.
     var readyCount: Int { entries.values.count { $0.wait == nil && $0.settled != nil } }
     /// The earliest time for which a path waits, or an earlier one for which no path waits any more.
-    var nextTime: ContinuousClock.Instant? { times.min }
+    var nextTime: ContinuousClock.Instant? { ends.min?.time }
 
     subscript(path: PathBytes) -> Entry? { entries[path] }
 
     /// Returns the latest time at which a path that waits for something else stops waiting.
-    func limit(of path: PathBytes) -> ContinuousClock.Instant? { limits[path] }
+    func limit(of path: PathBytes) -> ContinuousClock.Instant? { entries[path]?.waiting?.limit }
 
     /// Adds a path or replaces its entry, and appends it to the order.
     mutating func add(_ path: PathBytes, _ entry: Entry) {
-        stopWaiting(path)
-        entries[path] = entry
-        enqueue(path)
-    }
-
-    private mutating func enqueue(_ path: PathBytes) {
-        position += 1
-        entries[path]?.position = position
-        order.append((position, path))
-        // The order also contains paths that were removed before their turn.
-        guard order.count - first > 2 * entries.count + 64 else { return }
-        order = order[first...].filter { entries[$0.path]?.position == $0.position }
-        first = 0
+        if let number = entries.tree.number(of: path) {
+            detach(number)
+            entries[number] = entry
+            enqueue(number)
+        } else {
+            enqueue(entries.insert(path, entry))
+        }
     }
 
     /// Removes a path.
     @discardableResult
     mutating func remove(_ path: PathBytes) -> Entry? {
-        stopWaiting(path)
-        return entries.removeValue(forKey: path)
+        guard let number = entries.tree.number(of: path) else { return nil }
+        let entry = entries[number]
+        detach(number)
+        entries.remove(number)
+        return entry
+    }
+
+    private mutating func update(_ path: PathBytes, _ body: (inout Entry) -> Void) {
+        if let number = entries.tree.number(of: path) { body(&entries[number]) }
     }
 
     /// Marks a path as settling.
-    mutating func unsettle(_ path: PathBytes) { entries[path]?.settled = nil }
+    mutating func unsettle(_ path: PathBytes) { update(path) { $0.unsettle() } }
 
     /// Records the request to list the directories around a missing path again.
-    mutating func setRequest(_ path: PathBytes, _ request: UInt32) { entries[path]?.request = request }
+    mutating func setRequest(_ path: PathBytes, _ request: UInt32) { update(path) { $0.request = request } }
 
-    mutating func setWriter(_ path: PathBytes, _ writer: Writer) { entries[path]?.writer = writer }
+    mutating func setWriter(_ path: PathBytes, _ writer: Writer) { update(path) { $0.writer = writer } }
 
-    mutating func announce(_ path: PathBytes, _ file: FileIdentity?) { entries[path]?.announced = file }
+    mutating func announce(_ path: PathBytes, _ file: FileIdentity?) { update(path) { $0.announced = file } }
+
+    // MARK: Order
 
     /// Whether a path is in the order.
-    var hasNext: Bool { nextPosition != nil }
+    var hasNext: Bool { !order.isEmpty }
 
     /// The position of the first path in the order.
-    var nextPosition: UInt64? {
-        order[first...].first { entries[$0.path]?.position == $0.position && entries[$0.path]?.wait == nil }?.position
-    }
+    var nextPosition: UInt64? { order.isEmpty ? nil : entries[order.first].position }
 
     /// The last position in the order.
     var lastPosition: UInt64 { position }
 
     /// Removes and returns the first path of the order; its entry remains.
     mutating func next() -> PathBytes? {
-        while first < order.count {
-            let (position, path) = order[first]
-            first += 1
-            if first > 1_024, first * 2 > order.count {
-                order.removeFirst(first)
-                first = 0
-            }
-            if entries[path]?.position == position, entries[path]?.wait == nil { return path }
-        }
-        order.removeAll(keepingCapacity: true)
-        first = 0
-        return nil
+        guard !order.isEmpty else { return nil }
+        let number = order.first
+        detach(number)
+        return entries.tree.path(of: number)
     }
+
+    /// Returns a path to the order if it has an entry, and ends its wait.
+    mutating func requeue(_ path: PathBytes) {
+        guard let number = entries.tree.number(of: path) else { return }
+        detach(number)
+        enqueue(number)
+    }
+
+    /// Makes a path the first in the order, after it and others were taken from it.
+    mutating func requeueFirst(_ path: PathBytes) {
+        guard let number = entries.tree.number(of: path) else { return }
+        detach(number)
+        entries[number].position = max(1, nextPosition ?? position) - 1
+        entries[number].isQueued = true
+        (entries[number].previous, entries[number].next) = (-1, order.first)
+        if order.isEmpty { order.last = number } else { entries[order.first].previous = number }
+        order.first = number
+    }
+
+    private mutating func enqueue(_ number: PathTree.Number) {
+        position += 1
+        entries[number].position = position
+        entries[number].isQueued = true
+        var line = order
+        append(number, to: &line)
+        order = line
+    }
+
+    private mutating func append(_ number: PathTree.Number, to line: inout Line) {
+        entries[number].previous = line.last
+        entries[number].next = -1
+        if line.isEmpty { line.first = number } else { entries[line.last].next = number }
+        line.last = number
+    }
+
+    private mutating func remove(_ number: PathTree.Number, from line: inout Line) {
+        let (previous, next) = (entries[number].previous, entries[number].next)
+        if previous < 0 { line.first = next } else { entries[previous].next = next }
+        if next < 0 { line.last = previous } else { entries[next].previous = previous }
+    }
+
+    /// Removes a path from the order, or ends its wait.
+    private mutating func detach(_ number: PathTree.Number) {
+        if entries[number].isQueued {
+            entries[number].isQueued = false
+            var line = order
+            remove(number, from: &line)
+            order = line
+        } else if let wait = entries[number].wait {
+            entries[number].waiting = nil
+            guard var line = waiters[wait] else { return }
+            remove(number, from: &line)
+            waiters[wait] = line.isEmpty ? nil : line
+        }
+    }
+
+    // MARK: Waiting
 
     /// Makes a path wait, at most until the time.
     mutating func wait(
-        _ path: PathBytes, for wait: Wait, until time: ContinuousClock.Instant? = nil,
+        _ path: PathBytes, for wait: Wait, until limit: ContinuousClock.Instant? = nil,
         _ reason: Reconciler.Reason? = nil
     ) {
-        stopWaiting(path)
-        guard entries[path] != nil else { return }
-        entries[path]?.wait(for: wait, reason)
-        waiters[wait, default: []].insert(path)
-        if case .time(let time) = wait { times.insert(time) }
-        guard let time else { return }
-        limits[path] = time
-        waiters[.time(time), default: []].insert(path)
-        times.insert(time)
+        guard let number = entries.tree.number(of: path) else { return }
+        detach(number)
+        entries[number].waiting = Entry.Waiting(wait: wait, limit: limit, reason: reason)
+        if case .time(let time) = wait {
+            ends.insert(End(time: time, number: number))
+        } else {
+            var line = waiters[wait] ?? Line()
+            append(number, to: &line)
+            waiters[wait] = line
+        }
+        if let limit { ends.insert(End(time: limit, number: number)) }
     }
 
     /// Returns the paths that wait for this to the order, sorted.
     mutating func wake(_ wait: Wait) {
-        guard !waiters.isEmpty, let woken = waiters.removeValue(forKey: wait) else { return }
-        for path in woken.sorted() {
-            stopWaiting(path)
-            enqueue(path)
+        guard !waiters.isEmpty, let line = waiters[wait] else { return }
+        var numbers: [PathTree.Number] = []
+        var number = line.first
+        while number >= 0 {
+            numbers.append(number)
+            number = entries[number].next
+        }
+        wake(numbers)
+    }
+
+    private mutating func wake(_ numbers: [PathTree.Number]) {
+        let paths = numbers.map { (path: entries.tree.path(of: $0), number: $0) }
+        for (_, number) in paths.sorted(by: { $0.path < $1.path }) {
+            detach(number)
+            enqueue(number)
         }
     }
 
@@ -264,39 +415,14 @@ struct DueTable {
     }
 
     mutating func wake(until now: ContinuousClock.Instant) {
-        while let time = times.min, time <= now {
-            times.removeMin()
-            wake(.time(time))
-        }
-    }
-
-    /// Returns a path to the order if it has an entry, and ends its wait.
-    mutating func requeue(_ path: PathBytes) {
-        stopWaiting(path)
-        if entries[path] != nil { enqueue(path) }
-    }
-
-    /// Makes a path the first in the order, after others were taken from it.
-    mutating func requeueFirst(_ path: PathBytes) {
-        stopWaiting(path)
-        guard entries[path] != nil else { return }
-        let position = max(1, nextPosition ?? position) - 1
-        entries[path]?.position = position
-        if first > 0 {
-            first -= 1
-            order[first] = (position, path)
-        } else {
-            order.insert((position, path), at: 0)
-        }
-    }
-
-    private mutating func stopWaiting(_ path: PathBytes) {
-        guard let wait = entries[path]?.wait else { return }
-        entries[path]?.wait(for: nil)
-        let limit = limits.isEmpty ? nil : limits.removeValue(forKey: path)
-        for wait in [wait] + (limit.map { [.time($0)] } ?? []) {
-            waiters[wait]?.remove(path)
-            if waiters[wait]?.isEmpty == true { waiters[wait] = nil }
+        while let time = ends.min?.time, time <= now {
+            var numbers: Set<PathTree.Number> = []
+            while let end = ends.min, end.time == time {
+                ends.removeMin()
+                guard entries.tree.contains(end.number), let waiting = entries[end.number].waiting else { continue }
+                if waiting.limit == time || waiting.wait == .time(time) { numbers.insert(end.number) }
+            }
+            wake(Array(numbers))
         }
     }
 }

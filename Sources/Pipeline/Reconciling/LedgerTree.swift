@@ -1,176 +1,201 @@
 import FileEvents
 import System
 
-/// The ledger rows of one view in memory, as a tree of directories.
+/// The ledger rows of one view in memory; each takes only the bytes of its encoding.
 ///
-/// The rows below a directory are found without visiting others, and a path takes only the memory of its last name.
-/// The directories are objects, so a copy shares them: do not copy the tree.
+/// A copy would share the tree of paths: do not copy it.
 struct LedgerTree {
-    private final class Directory {
-        let name: PathBytes
-        unowned let parent: Directory?
-        /// Boxed, since a table reserves capacity for up to twice its count, and a row takes 160 bytes.
-        var entries: [PathBytes: Box<LedgerRow>] = [:]
-        var directories: [PathBytes: Directory] = [:]
-
-        init(_ name: PathBytes, in parent: Directory?) {
-            self.name = name
-            self.parent = parent
-        }
-
-        var path: PathBytes { parent.map { $0.path.appending(name.bytes) } ?? "/" }
-    }
-
-    /// A path, as a directory and a name in it.
-    private struct Position: Hashable {
-        var directory: Directory
-        var name: PathBytes
-
-        var path: PathBytes { directory.path.appending(name.bytes) }
-
-        static func == (left: Position, right: Position) -> Bool {
-            left.directory === right.directory && left.name == right.name
-        }
-
-        func hash(into hasher: inout Hasher) {
-            hasher.combine(ObjectIdentifier(directory))
-            hasher.combine(name)
-        }
-    }
-
-    /// The path of the last lookup; the next one nearly always shares most of it.
-    private final class Walk {
-        var path: [UInt8] = []
-        /// The directories along the path, each with the end offset of its name in it.
-        var directories: [(end: Int, directory: Directory)] = []
-
-        /// Removes the directories that are not on the way to another path.
-        func keepCommon(with other: UnsafeBufferPointer<UInt8>) {
-            var common = 0
-            while common < min(path.count, other.count), path[common] == other[common] { common += 1 }
-            while let last = directories.last, last.end > common || last.end < other.count && other[last.end] != .slash
-            {
-                directories.removeLast()
-            }
-        }
-    }
-
-    private let root = Directory("", in: nil)
-    private let walk = Walk()
-    /// The first position of each file, by identity without the birth time.
-    private var positions: [FileIdentity: Position] = [:]
-    /// The further names of files with several names, and of files that successively had the same inode.
-    private var links: [FileIdentity: Set<Position>] = [:]
-    /// The number of rows.
-    private(set) var count = 0
+    private let tree = PathTree()
+    private var rows = EncodedRows()
+    /// The paths with a file, by its identity without the birth time.
+    private var files = NumberTable()
 
     init() {}
 
-    subscript(path: PathBytes) -> LedgerRow? {
-        guard let directory = directory(holding: path) else { return nil }
-        return directory.entries[PathBytes(path.lastComponent)]?.value
-    }
+    subscript(path: PathBytes) -> LedgerRow? { tree[path].map { rows[$0] } }
 
     /// Sets the row of a path; nil deletes it.
     mutating func set(_ path: PathBytes, _ row: LedgerRow?) {
-        let name = PathBytes(path.lastComponent)
-        guard let directory = directory(holding: path, makingIt: row != nil) else { return }
-        let old: LedgerRow? =
-            if let row {
-                directory.entries.updateValue(Box(row), forKey: name)?.value
-            } else {
-                directory.entries.removeValue(forKey: name)?.value
+        if let known = tree.number(of: path) {
+            if let file = file(at: known) {
+                files.remove(known, Self.hash(file)) { [tree, rows] in Self.hash($0, tree, rows) }
             }
-        count += (row == nil ? 0 : 1) - (old == nil ? 0 : 1)
-        if old?.handled?.identity != row?.handled?.identity {
-            let position = Position(directory: directory, name: name)
-            if let file = old?.handled?.identity { remove(position, file) }
-            if let file = row?.handled?.identity { add(position, file) }
+            rows.remove(tree[known])
+            if row == nil { tree.remove(known) }
         }
-        if row == nil { prune(directory) }
+        if let row {
+            let number = tree.insert(path, rows.append(row))
+            if let file = row.handled?.identity {
+                files.insert(number, Self.hash(file)) { [tree, rows] in Self.hash($0, tree, rows) }
+            }
+        }
+        guard rows.isWasteful else { return }
+        let all = tree.numbers
+        for (number, start) in zip(all, rows.pack(all.map { tree[$0] })) { tree[number] = start }
     }
 
     /// Returns the paths of a file; without a birth time, those of all files with the device and inode.
     func paths(of identity: FileIdentity, limit: Int) -> [PathBytes] {
-        let key = identity.withoutBirth
-        guard let first = positions[key] else { return [] }
-        let all = ([first] + (links[key] ?? [])).lazy.filter { position in
-            position.directory.entries[position.name]?.value.handled.map { identity.includes($0.identity) } ?? false
+        var found: [PathBytes] = []
+        _ = files.first(Self.hash(identity)) { number in
+            if let file = file(at: number), identity.includes(file) { found.append(tree.path(of: number)) }
+            return found.count >= limit
         }
-        return all.prefix(limit).map(\.path)
+        return found
     }
 
     /// Calls the closure for each row of a directory and everything below it, in no particular order.
-    ///
-    /// The closure must not change the tree.
     func visit(inside path: PathBytes, _ body: (PathBytes, LedgerRow) -> Void) {
-        // The row of `/` is in the directory itself, under an empty name.
-        if path.bytes != [.slash], let row = self[path] { body(path, row) }
-        guard let directory = directory(path.bytes[...]) else { return }
-        var rest = [(path, directory)]
-        while let (path, directory) = rest.popLast() {
-            for (name, row) in directory.entries { body(path.appending(name.bytes), row.value) }
-            for (name, directory) in directory.directories { rest.append((path.appending(name.bytes), directory)) }
+        for number in tree.numbers(inside: path) { body(tree.path(of: number), rows[tree[number]]) }
+    }
+
+    private func file(at number: PathTree.Number) -> FileIdentity? { rows.identity(tree[number]) }
+
+    private static func hash(_ number: PathTree.Number, _ tree: PathTree, _ rows: EncodedRows) -> Int {
+        rows.identity(tree[number]).map(hash) ?? 0
+    }
+
+    private static func hash(_ identity: FileIdentity) -> Int { identity.withoutBirth.hashValue }
+}
+
+/// Encoded rows in one array: what files have in common is stored once, and small numbers take one byte.
+private struct EncodedRows {
+    /// What most files have in common with others.
+    private struct Common: Hashable {
+        var deviceMajor: UInt32
+        var deviceMinor: UInt32
+        var mount: UInt64
+        var mode: UInt16
+        var uid: UInt32
+        var gid: UInt32
+        var type: FileType
+        var trust: LedgerRow.Trust
+        var isSuppressed: Bool
+        /// Whether the extended attributes were read, and there were none.
+        var hasNoAttributes: Bool
+
+        init(_ row: LedgerRow, _ file: Snapshot) {
+            (deviceMajor, deviceMinor) = (file.identity.deviceMajor, file.identity.deviceMinor)
+            (mount, mode, uid, gid, type) = (file.mount, file.mode, file.uid, file.gid, file.type)
+            (trust, isSuppressed, hasNoAttributes) = (row.trust, row.isSuppressed, file.extended?.isEmpty ?? false)
         }
     }
 
-    // MARK: Directories
+    private var bytes: [UInt8] = []
+    private var wasted = 0
+    private var common: [Common] = []
+    private var numbers: [Common: UInt64] = [:]
+    /// The rows that the encoding cannot represent, by their positions.
+    private var others: [UInt32: LedgerRow] = [:]
 
-    private func directory(holding path: PathBytes, makingIt: Bool = false) -> Directory? {
-        directory(path.bytes[..<(path.bytes.lastIndex(of: .slash) ?? 0)], makingIt: makingIt)
+    var isWasteful: Bool { wasted > 65_536 && wasted > bytes.count / 2 }
+
+    subscript(start: UInt32) -> LedgerRow {
+        if !others.isEmpty, let other = others[start] { return other }
+        return decode(start).row
     }
 
-    private func directory(_ path: ArraySlice<UInt8>, makingIt: Bool = false) -> Directory? {
-        path.withUnsafeBufferPointer { path in
-            walk.keepCommon(with: path)
-            var (end, directory) = walk.directories.last ?? (0, root)
-            walk.path.replaceSubrange(end..., with: path[end...])
-            while end < path.count {
-                let start = path[end] == .slash ? end + 1 : end
-                end = path[start...].firstIndex(of: .slash) ?? path.count
-                if start == end { continue }
-                let name = PathBytes(path[start..<end])
-                if let next = directory.directories[name] {
-                    directory = next
-                } else {
-                    guard makingIt else { return nil }
-                    let next = Directory(name, in: directory)
-                    directory.directories[name] = next
-                    directory = next
-                }
-                walk.directories.append((end, directory))
-            }
-            return directory
+    /// Returns the file of a row.
+    func identity(_ start: UInt32) -> FileIdentity? { self[start].handled?.identity }
+
+    /// Stores a row and returns its position.
+    mutating func append(_ row: LedgerRow) -> UInt32 {
+        let start = UInt32(bytes.count)
+        if let file = row.handled { encode(row, file) } else { bytes.append(0) }
+        if decode(start).row != row { others[start] = row }
+        return start
+    }
+
+    mutating func remove(_ start: UInt32) {
+        if !others.isEmpty { others[start] = nil }
+        wasted += decode(start).end - Int(start)
+    }
+
+    /// Removes what is not at one of the positions, and returns the new ones.
+    mutating func pack(_ starts: [UInt32]) -> [UInt32] {
+        let old = self
+        self = EncodedRows()
+        return starts.map { append(old[$0]) }
+    }
+
+    // MARK: Encoding
+
+    private mutating func encode(_ row: LedgerRow, _ file: Snapshot) {
+        let common = Common(row, file)
+        let number = numbers[common] ?? UInt64(self.common.count + 1)
+        if number > self.common.count {
+            self.common.append(common)
+            numbers[common] = number
+        }
+        add(number)
+        add(file.identity.inode)
+        // The times of a file are close together.
+        let changed = file.changed.wholeNanoseconds
+        add(changed)
+        add(changed &- file.modified.wholeNanoseconds)
+        add(changed &- file.identity.birth)
+        add(file.size)
+        add(UInt64(file.links))
+    }
+
+    private func decode(_ start: UInt32) -> (row: LedgerRow, end: Int) {
+        var position = Int(start)
+        let number = Int(next(&position) as UInt64)
+        guard number > 0 else { return (LedgerRow(), position) }
+        let common = common[number - 1]
+        let inode: UInt64 = next(&position)
+        let changed: Int64 = next(&position)
+        let modified = changed &- next(&position)
+        let birth = changed &- next(&position)
+        let size = next(&position) as UInt64
+        let snapshot = Snapshot(
+            identity: FileIdentity(
+                deviceMajor: common.deviceMajor, deviceMinor: common.deviceMinor, inode: inode, birth: birth),
+            type: common.type, size: size, modified: Timestamp(wholeNanoseconds: modified),
+            changed: Timestamp(wholeNanoseconds: changed),
+            born: birth == 0 ? nil : Timestamp(wholeNanoseconds: birth), mode: common.mode, uid: common.uid,
+            gid: common.gid, links: UInt32(truncatingIfNeeded: next(&position) as UInt64), mount: common.mount,
+            extended: common.hasNoAttributes ? [] : nil)
+        return (LedgerRow(snapshot, common.trust, isSuppressed: common.isSuppressed), position)
+    }
+
+    /// Appends a number with seven bits in each byte, the lowest first.
+    private mutating func add(_ number: UInt64) {
+        var rest = number
+        while rest >= 128 {
+            bytes.append(UInt8(truncatingIfNeeded: rest) | 128)
+            rest >>= 7
+        }
+        bytes.append(UInt8(rest))
+    }
+
+    /// Appends a number of which a small magnitude takes few bytes.
+    private mutating func add(_ number: Int64) { add(UInt64(bitPattern: number << 1 ^ number >> 63)) }
+
+    private func next(_ position: inout Int) -> UInt64 {
+        var (number, shift): (UInt64, UInt64) = (0, 0)
+        while true {
+            let byte = bytes[position]
+            position += 1
+            number |= UInt64(byte & 127) << shift
+            guard byte >= 128 else { return number }
+            shift += 7
         }
     }
 
-    /// Removes directories without rows.
-    private func prune(_ directory: Directory) {
-        var directory = directory
-        while directory.entries.isEmpty, directory.directories.isEmpty, let parent = directory.parent {
-            parent.directories[directory.name] = nil
-            walk.directories = []
-            directory = parent
-        }
+    private func next(_ position: inout Int) -> Int64 {
+        let number: UInt64 = next(&position)
+        return Int64(bitPattern: number >> 1) ^ -Int64(bitPattern: number & 1)
     }
+}
 
-    // MARK: Identities
+extension Timestamp {
+    /// The nanoseconds since 1970; another time is meant if it is centuries away.
+    fileprivate var wholeNanoseconds: Int64 { seconds &* 1_000_000_000 &+ Int64(nanoseconds) }
 
-    private mutating func remove(_ position: Position, _ identity: FileIdentity) {
-        let identity = identity.withoutBirth
-        if positions[identity] == position {
-            positions[identity] = links[identity]?.popFirst()
-        } else {
-            links[identity]?.remove(position)
-        }
-        if links[identity]?.isEmpty == true { links[identity] = nil }
-    }
-
-    private mutating func add(_ position: Position, _ identity: FileIdentity) {
-        let identity = identity.withoutBirth
-        guard let first = positions.updateValue(position, forKey: identity) else { return }
-        // The file has a further name.
-        positions[identity] = first
-        links[identity, default: []].insert(position)
+    fileprivate init(wholeNanoseconds: Int64) {
+        var (seconds, rest) = wholeNanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        if rest < 0 { (seconds, rest) = (seconds - 1, rest + 1_000_000_000) }
+        self.init(seconds: seconds, nanoseconds: UInt32(rest))
     }
 }

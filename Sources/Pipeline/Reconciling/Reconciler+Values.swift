@@ -6,6 +6,8 @@ extension Reconciler {
     package struct Callbacks {
         /// Whether a view admits an event, by its conditions.
         var admits: (Int, FileEvent) -> Bool
+        /// Whether a view may refuse an event.
+        var mayRefuse: (Int) -> Bool
         /// Whether the interrupted step of an offer finds its own output, whatever is at the path by now.
         var hasWork: (Int, Offer) -> Bool
         /// Returns the process that caused an event, as far as a view requests it.

@@ -29,6 +29,7 @@ package struct Reconciler: ~Copyable {
     package init(
         views: [View], ledger store: any LedgerStore, isPatient: Bool, on host: Host = .machine,
         admits: @escaping (Int, FileEvent) -> Bool = { _, _ in true },
+        mayRefuse: @escaping (Int) -> Bool = { _ in false },
         hasWork: @escaping (Int, Offer) -> Bool = { _, _ in false },
         writer: @escaping (Int, FileEvent) -> Writer = { _, _ in .notAsked },
         warn: @escaping (Warning) -> Void = { _ in }
@@ -36,7 +37,7 @@ package struct Reconciler: ~Copyable {
         let policies = Self.policies(of: views)
         let shared = SharedState(
             roots: views.flatMap(\.roots), policies: policies, store, host,
-            Callbacks(admits: admits, hasWork: hasWork, writer: writer, warn: warn))
+            Callbacks(admits: admits, mayRefuse: mayRefuse, hasWork: hasWork, writer: writer, warn: warn))
         self.shared = shared
         self.views = views.enumerated().map { index, view in
             ViewReconciler(view, index, policy: policies.firstIndex(of: view.settle) ?? 0, shared)

@@ -280,7 +280,9 @@ package struct ViewReconciler {
             // Without other events, the last state decides.
             let isUnnamed = view.mask.isDisjoint(with: .naming)
             let isNew = old.handled == nil && old.trust == .certain || isUnnamed || old.isSuppressed && known == nil
-            let isRefused = isNew && !shared.callbacks.admits(index, attributed(event(.created, path, now)))
+            let isRefused =
+                isNew && shared.callbacks.mayRefuse(index)
+                && !shared.callbacks.admits(index, attributed(event(.created, path, now)))
             isSuppressed = isRefused || old.isSuppressed && !isNew
         }
         set(path, LedgerRow(now, isSuppressed: isSuppressed))

@@ -70,6 +70,11 @@ package final class Conditions {
         }
     }
 
+    /// Whether there are events that a rule may not receive.
+    package func mayRefuse(rule index: Int) -> Bool {
+        ruleset.isAfterStop(index) || ruleset.rules[index].condition != nil
+    }
+
     /// Returns the reason why it is not known whether an earlier rule with `stop` receives an event that is admitted: its
     /// condition cannot be read.
     package func obstacle(to event: FileEvent, rule index: Int) -> String? {

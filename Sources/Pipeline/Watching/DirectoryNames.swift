@@ -1,4 +1,5 @@
 import Glibc
+import System
 
 /// The names of the directories in a ``DirectoryTree``, with an index by parent and name.
 ///
@@ -6,10 +7,8 @@ import Glibc
 struct DirectoryNames {
     private var names: [UInt8] = []
     private var forgottenNames = 0
-    /// A hash table of parent and name with open addressing; -1 is empty.
-    ///
-    /// It does not contain the roots.
-    private(set) var slots: [Int32] = Array(repeating: -1, count: 64)
+    /// The directories by parent and name, without the roots.
+    private var index = NumberTable()
 
     // MARK: Names
 
@@ -24,7 +23,9 @@ struct DirectoryNames {
 
     /// Removes a directory from the index, before its record is cleared.
     mutating func forget(_ index: Int32, _ records: [DirectoryTree.Record]) {
-        if !records[Int(index)].isRoot { removeSlot(index, records) }
+        if !records[Int(index)].isRoot {
+            self.index.remove(index, hash(index, records)) { [names] in Self.hash($0, records, names) }
+        }
         forgottenNames += Int(records[Int(index)].nameLength)
     }
 
@@ -48,7 +49,7 @@ struct DirectoryNames {
 
     // MARK: Name index
 
-    private func hash(_ parent: Int32, _ name: UnsafeRawBufferPointer) -> Int {
+    private static func hash(_ parent: Int32, _ name: UnsafeRawBufferPointer) -> Int {
         // Seeded, so that colliding names can't be chosen deliberately.
         var hasher = Hasher()
         hasher.combine(parent)
@@ -56,7 +57,7 @@ struct DirectoryNames {
         return hasher.finalize()
     }
 
-    private func hash(_ index: Int32, _ records: [DirectoryTree.Record]) -> Int {
+    private static func hash(_ index: Int32, _ records: [DirectoryTree.Record], _ names: [UInt8]) -> Int {
         let record = records[Int(index)]
         let start = Int(record.nameStart)
         return names.withUnsafeBytes {
@@ -64,13 +65,16 @@ struct DirectoryNames {
         }
     }
 
-    /// Returns the slot of the subdirectory, or the empty slot for it.
-    func slot(of name: UnsafeRawBufferPointer, in parent: Int32, _ records: [DirectoryTree.Record]) -> Int {
-        var slot = hash(parent, name) & (slots.count - 1)
-        while slots[slot] >= 0, !isChild(records[Int(slots[slot])], of: parent, named: name) {
-            slot = (slot + 1) & (slots.count - 1)
-        }
-        return slot
+    private func hash(_ index: Int32, _ records: [DirectoryTree.Record]) -> Int { Self.hash(index, records, names) }
+
+    /// Returns the subdirectory of that name.
+    func child(of parent: Int32, named name: UnsafeRawBufferPointer, _ records: [DirectoryTree.Record]) -> Int32? {
+        index.first(Self.hash(parent, name)) { isChild(records[Int($0)], of: parent, named: name) }
+    }
+
+    /// Adds a subdirectory, whose record has its parent and its name, to the index.
+    mutating func insert(_ child: Int32, _ records: [DirectoryTree.Record]) {
+        index.insert(child, hash(child, records)) { [names] in Self.hash($0, records, names) }
     }
 
     private func isChild(_ record: DirectoryTree.Record, of parent: Int32, named name: UnsafeRawBufferPointer) -> Bool {
@@ -80,37 +84,5 @@ struct DirectoryNames {
         return names.withUnsafeBytes {
             $0.baseAddress.map { memcmp($0 + Int(record.nameStart), bytes, name.count) == 0 } ?? false
         }
-    }
-
-    mutating func fillSlot(_ slot: Int, with index: Int32) { slots[slot] = index }
-
-    private mutating func insertSlot(_ index: Int32, _ records: [DirectoryTree.Record]) {
-        var slot = hash(index, records) & (slots.count - 1)
-        while slots[slot] >= 0 { slot = (slot + 1) & (slots.count - 1) }
-        slots[slot] = index
-    }
-
-    mutating func growSlots(_ records: [DirectoryTree.Record]) {
-        let old = slots
-        slots = Array(repeating: -1, count: old.count * 2)
-        for index in old where index >= 0 { insertSlot(index, records) }
-    }
-
-    /// Empties a slot and moves back the entries after it that were displaced by it.
-    private mutating func removeSlot(_ index: Int32, _ records: [DirectoryTree.Record]) {
-        let mask = slots.count - 1
-        var hole = hash(index, records) & mask
-        while slots[hole] != index { hole = (hole + 1) & mask }
-        var slot = hole
-        while true {
-            slot = (slot + 1) & mask
-            guard slots[slot] >= 0 else { break }
-            let home = hash(slots[slot], records) & mask
-            if (slot - home) & mask >= (slot - hole) & mask {
-                slots[hole] = slots[slot]
-                hole = slot
-            }
-        }
-        slots[hole] = -1
     }
 }

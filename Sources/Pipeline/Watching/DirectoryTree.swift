@@ -57,7 +57,8 @@ struct DirectoryTree: ~Copyable {
     private var records: [Record] = []
     private var free: [Int32] = []
     private var names = DirectoryNames()
-    private var firstOfWatch: [WatchDescriptor: Int32] = [:]
+    /// The first directory with each watch.
+    private var byWatch = NumberTable()
 
     /// The number of directories.
     private(set) var count = 0
@@ -70,7 +71,7 @@ struct DirectoryTree: ~Copyable {
     /// The number of directories that could not be watched or listed.
     private(set) var failedCount = 0
     /// The number of watches in use.
-    var watchCount: Int { firstOfWatch.count }
+    var watchCount: Int { byWatch.count }
 
     // MARK: Queries
 
@@ -105,7 +106,7 @@ struct DirectoryTree: ~Copyable {
     /// Returns the directories with this watch, nearly always one.
     func directories(of watch: WatchDescriptor) -> [ID] {
         var found: [ID] = []
-        var index = firstOfWatch[watch] ?? -1
+        var index = first(of: watch) ?? -1
         while index >= 0 {
             found.append(id(index))
             index = records[Int(index)].sharing
@@ -115,7 +116,7 @@ struct DirectoryTree: ~Copyable {
 
     /// Returns the only directory with this watch; nil when several have it, or none.
     func onlyDirectory(of watch: WatchDescriptor) -> ID? {
-        guard let index = firstOfWatch[watch], records[Int(index)].sharing < 0 else { return nil }
+        guard let index = first(of: watch), records[Int(index)].sharing < 0 else { return nil }
         return id(index)
     }
 
@@ -152,8 +153,7 @@ struct DirectoryTree: ~Copyable {
 
     func child(of parent: ID, named name: UnsafeRawBufferPointer) -> ID? {
         if records[Int(parent.index)].firstChild < 0 { return nil }
-        let found = names.slots[names.slot(of: name, in: parent.index, records)]
-        return found < 0 ? nil : id(found)
+        return names.child(of: parent.index, named: name, records).map { id($0) }
     }
 
     // MARK: Changes
@@ -162,10 +162,7 @@ struct DirectoryTree: ~Copyable {
 
     /// Returns the subdirectory of that name, adding it if necessary, and marks it as seen.
     mutating func enter(_ parent: ID, named name: UnsafeRawBufferPointer) -> ID {
-        if (count + 1) * 4 > names.slots.count * 3 { names.growSlots(records) }
-        let slot = names.slot(of: name, in: parent.index, records)
-        let found = names.slots[slot]
-        if found >= 0 {
+        if let found = names.child(of: parent.index, named: name, records) {
             records[Int(found)].flags.insert(.seen)
             return id(found)
         }
@@ -174,7 +171,7 @@ struct DirectoryTree: ~Copyable {
         records[Int(child.index)].next = first
         if first >= 0 { records[Int(first)].previous = child.index }
         records[Int(parent.index)].firstChild = child.index
-        names.fillSlot(slot, with: child.index)
+        names.insert(child.index, records)
         return child
     }
 
@@ -204,9 +201,15 @@ struct DirectoryTree: ~Copyable {
         if old == watch ?? -1 { return nil }
         let freed = old >= 0 && unlink(directory.index) ? old : nil
         if let watch {
+            let first = first(of: watch)
             records[Int(directory.index)].watch = watch
-            records[Int(directory.index)].sharing = firstOfWatch[watch] ?? -1
-            firstOfWatch[watch] = directory.index
+            if let first {
+                // Behind the first one, which stays in the table.
+                records[Int(directory.index)].sharing = records[Int(first)].sharing
+                records[Int(first)].sharing = directory.index
+            } else {
+                byWatch.insert(directory.index, Self.hash(watch)) { [records] in Self.hash(records[Int($0)].watch) }
+            }
         }
         return freed
     }
@@ -348,15 +351,30 @@ struct DirectoryTree: ~Copyable {
     private mutating func unlink(_ index: Int32) -> Bool {
         let watch = records[Int(index)].watch
         let after = records[Int(index)].sharing
-        records[Int(index)].watch = -1
-        records[Int(index)].sharing = -1
-        guard var current = firstOfWatch[watch] else { return false }
-        if current == index {
-            firstOfWatch[watch] = after < 0 ? nil : after
+        guard watch >= 0, let first = first(of: watch) else { return false }
+        defer {
+            records[Int(index)].watch = -1
+            records[Int(index)].sharing = -1
+        }
+        if first == index {
+            byWatch.remove(index, Self.hash(watch)) { [records] in Self.hash(records[Int($0)].watch) }
+            if after >= 0 {
+                byWatch.insert(after, Self.hash(watch)) { [records] in Self.hash(records[Int($0)].watch) }
+            }
             return after < 0
         }
+        var current = first
         while records[Int(current)].sharing != index { current = records[Int(current)].sharing }
         records[Int(current)].sharing = after
         return false
     }
+
+    // MARK: Watches
+
+    private func first(of watch: WatchDescriptor) -> Int32? {
+        byWatch.first(Self.hash(watch)) { records[Int($0)].watch == watch }
+    }
+
+    /// The kernel numbers watches in their order, so that the numbers themselves are well distributed.
+    private static func hash(_ watch: WatchDescriptor) -> Int { Int(watch) }
 }

@@ -144,9 +144,17 @@ extension WatchLoop {
         return [.names, .closeWrite, .modify, scope.isRaw ? .raw : []]
     }
 
-    /// Opens a directory of a root's tree.
+    /// Opens a directory of a root's tree; the root stays open until ``closeDirectories()``.
     func open(_ path: PathBytes, in index: Int) throws(SystemError) -> DirectoryReader {
-        try DirectoryReader(path, below: roots[index].path)
+        let root = roots[index].path
+        if openedRoot?.path != root { openedRoot = (root, try KernelFileSystem().open(root: root)) }
+        return try DirectoryReader(path, below: root, opened: openedRoot?.directory)
+    }
+
+    /// Closes what prevents a file system from being unmounted, except for the directory that is being listed.
+    func closeDirectories() {
+        openedRoot = nil
+        cal_leave_working_directory()
     }
 
     /// Adds a watch to the directory; returns 0 or the errno.

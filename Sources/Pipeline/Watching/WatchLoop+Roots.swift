@@ -135,6 +135,7 @@ extension WatchLoop {
         roots[index].isLost = false
         roots[index].identity = nil
         roots[index].physical = nil
+        openedRoot = nil
         guard let directory = roots[index].directory else { return }
         roots.setTop(nil, of: index)
         forget(directory)

@@ -24,6 +24,8 @@ final class WatchLoop {
     var polling = PollingState()
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 8)
     var progress = Progress()
+    /// The root of the last directory that was opened in this turn.
+    var openedRoot: (path: PathBytes, directory: OpenFile)?
 
     var hints: [Hint] = []
     var reports: [WatchReport] = []
@@ -61,6 +63,7 @@ final class WatchLoop {
     }
 
     func run() {
+        cal_own_working_directory()
         openInotify()
         addRoots()
         for root in roots.innerFirst { check(root, because: .start) }
@@ -72,6 +75,7 @@ final class WatchLoop {
                 pollfd(fd: kernel.inotify?.descriptor ?? -1, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: mounts?.descriptor ?? -1, events: Int16(POLLPRI), revents: 0),
             ]
+            closeDirectories()
             control.setIdle(hints.isEmpty)
             _ = cal_poll(&descriptors, 3, timeout(isFull: isFull))
             control.setIdle(false)
@@ -116,6 +120,7 @@ final class WatchLoop {
 
     /// Pauses before the next read of the kernel queue; requests end the pause.
     private func wait(for pause: Duration) {
+        closeDirectories()
         control.setIdle(hints.isEmpty)
         defer { control.setIdle(false) }
         var request = pollfd(fd: control.waker.descriptor, events: Int16(POLLIN), revents: 0)

@@ -76,7 +76,7 @@ struct LedgerScene: ~Copyable {
         (view.isPolled, view.mayChangeInput, view.whileBusy) = (rule.isPolled, rule.isProgram, rule.whileBusy)
         reconciler = Reconciler(
             views: [view], ledger: store, isPatient: true, on: Host(fileSystem: world, clock: clock),
-            admits: { _, _ in !condition.refuses })
+            admits: { _, _ in !condition.refuses }, mayRefuse: { _ in true })
         let scope = WatchScope(
             roots: [WatchRoot(path: world.base, backend: rule.isPolled ? .poll : .auto)], reaches: { _ in true },
             takes: { _ in true })

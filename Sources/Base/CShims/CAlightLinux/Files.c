@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -179,11 +180,8 @@ static int open_listing(int root, const char *path) {
     return fd;
 }
 
-int cal_open_listing(const char *root, const char *path, uint64_t *device) {
-    int top = cal_open_root(root);
-    if (top < 0) return top;
-    int fd = open_listing(top, *path ? path : ".");
-    close(top);
+int cal_open_listing(int root, const char *path, uint64_t *device) {
+    int fd = open_listing(root, *path ? path : ".");
     struct stat status;
     if (fd < 0) return fd;
     if (fstat(fd, &status) != 0) {
@@ -195,9 +193,20 @@ int cal_open_listing(const char *root, const char *path, uint64_t *device) {
     return fd;
 }
 
+static _Thread_local int has_own_directory, is_in_directory;
+
+void cal_own_working_directory(void) { has_own_directory = unshare(CLONE_FS) == 0; }
+
+void cal_leave_working_directory(void) {
+    if (is_in_directory) is_in_directory = chdir("/") != 0;
+}
+
 int cal_watch_open(int inotify, int directory, uint32_t mask) {
     char name[64];
-    int watch = inotify_add_watch(inotify, descriptor_name(directory, name), mask);
+    // The name in /proc costs the kernel several times as much as the directory itself.
+    int is_here = has_own_directory && fchdir(directory) == 0;
+    if (is_here) is_in_directory = 1;
+    int watch = inotify_add_watch(inotify, is_here ? "." : descriptor_name(directory, name), mask);
     return watch >= 0 ? watch : -errno;
 }
 

@@ -204,11 +204,16 @@ int cal_open_beneath_by_names(int directory, const char *path, enum cal_opening 
 /// the restrictions of `cal_open_beneath`.
 int cal_open_root(const char *path);
 
-/// Opens a directory beneath a root for listing, and stores its device. Returns a descriptor or a negative errno.
+/// Opens a directory beneath an open root for listing, and stores its device. Returns a descriptor or a negative errno.
 ///
-/// The access time of the directory does not change where that is possible. The root is opened as by `cal_open_root`,
-/// and no link below it is followed.
-int cal_open_listing(const char *root, const char *path, uint64_t *device);
+/// The access time of the directory does not change where that is possible. No link below the root is followed.
+int cal_open_listing(int root, const char *path, uint64_t *device);
+
+/// Gives the calling thread a working directory of its own, if the kernel allows that, for `cal_watch_open`.
+void cal_own_working_directory(void);
+
+/// Leaves the directory that the thread watched last, which prevents its file system from being unmounted.
+void cal_leave_working_directory(void);
 
 /// Calls inotify_add_watch(2) for an open directory. Returns the watch descriptor or a negative errno.
 int cal_watch_open(int inotify, int directory, uint32_t mask);
