@@ -56,7 +56,7 @@ extension ObservationNotice {
                 sysctl: shortage.limit.name, limit: shortage.limit.value, needed: shortage.needed,
                 polled: shortage.polled)
         case .failure(let error): self = .failure(ObservationError(error))
-        case .overflowAgain, .listing, .listed, .changed, .writersUnreported: return nil
+        case .overflowAgain, .listing, .listed, .changed, .writersUnreported, .companions: return nil
         }
     }
 

@@ -68,8 +68,8 @@ package final class RuleState {
     /// failure.
     package func recordBrief(_ results: [AttemptResult]) {
         guard let rule = results.first?.rule, rule.runsTogether || rule.runsInSeries else { return }
-        let longest = results.lazy.map(\.duration).max() ?? .zero
-        let most = rule.runsTogether ? Self.mostBrief : min(Self.mostInSeries, Int(Self.seriesTime / max(longest, .microseconds(1))))
+        let longest = max(results.lazy.map(\.duration).max() ?? .zero, .microseconds(1))
+        let most = rule.runsTogether ? Self.mostBrief : min(Self.mostInSeries, Int(Self.seriesTime / longest))
         let count = results.reduce(0) { $0 + $1.parts.count }
         briefCount = results.allSatisfy(\.hasSucceeded) ? max(1, min(most, max(2, 2 * count, briefCount))) : 1
     }

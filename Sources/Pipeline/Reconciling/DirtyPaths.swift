@@ -47,6 +47,8 @@ struct DirtyPaths: ~Copyable {
     /// The settle policies of the views.
     private(set) var policies: [SettlePolicy]
     var scans = ScanTable()
+    /// Whether a name was seen that may be that of a companion; see ``PartialFile``.
+    var mayHaveCompanion = false
     private var settler = Settler<Key, Hints>()
     /// The dirty paths by their files, as of their last hint.
     private var byFile = FileIndex()
@@ -169,7 +171,7 @@ struct DirtyPaths: ~Copyable {
                 try files.paths.location(of: key.path), in: files.fileSystem, at: host.clock.time(),
                 policy: policies[key.policy], isPolled: entry.note.signs.contains(.polled) || files.isPolled(key.path),
                 seen: entry.note.seen?.value, sample: entry.note.sample?.value, round: entry.rounds,
-                waited: now - entry.since)
+                waited: now - entry.since, mayHaveCompanion: mayHaveCompanion)
         } catch {
             return DiskProbe.StatResult(directory: error.errno) == .absent ? .gone : .unreadable(errno: error.errno)
         }

@@ -31,6 +31,7 @@ extension Reconciler {
             where root.isInside(directory) || directory.isInside(root) {
                 freezeLifecycle(.unmounted, at: root, path: point)
             }
+        case .companions: shared.dirty.mayHaveCompanion = true
         case .mounted(let directory): shared.files.unmounted.remove(directory)
         case .polling(let directory, _, _): shared.files.polled.insert(directory)
         case .ready: isStarting = false

@@ -152,7 +152,8 @@ package struct Dispatcher: ~Copyable {
     ) -> Bool {
         let rule = state.rule
         let count = lanes.count(of: rule.name)
-        guard !pauses.hold(rule.name), !returned.contains(state.id), hasWork(state, reconciler), state.ruleGates.breaker?.canStart(running: count, at: time.now) ?? true
+        guard !pauses.hold(rule.name), !returned.contains(state.id), hasWork(state, reconciler),
+            state.ruleGates.breaker?.canStart(running: count, at: time.now) ?? true
         else { return false }
         let isClosed = state.ruleGates.window?.opens != nil
         if isClosed, !state.jobs.due.contains(where: { state.jobs[$0]?.event.origin == .manual }) { return false }

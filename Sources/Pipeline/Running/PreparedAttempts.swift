@@ -76,8 +76,8 @@ package struct PreparedAttempts {
             running[series.id] = (series, now + RuleState.seriesTime)
         }
         engine.monitor.recordStarted(all.map { EngineStatus.RunningAttempt($0.1, since: time) })
-        let accepted = all.lazy.flatMap(\.1).flatMap(\.inputs).map(\.job).filter { $0.attempt == 1 && $0.previous == nil }
-        if !accepted.isEmpty { engine.report(.accepted(Array(accepted))) }
+        let jobs = all.flatMap(\.1).flatMap(\.inputs).map(\.job).filter { $0.attempt == 1 && $0.previous == nil }
+        if !jobs.isEmpty { engine.report(.accepted(jobs)) }
         let isFirst = count == prepared.count
         clear()
         // The kernel prefers to wake threads on the waking processor; the rest of this turn can wait.
@@ -115,11 +115,12 @@ package struct PreparedAttempts {
         return overdue
     }
 
-    /// Removes and returns the attempts that wait in series for earlier ones, the last one first.
+    /// Removes the attempts that wait in series for earlier ones.
     ///
     /// - Parameters:
     ///   - isHeld: Whether series of a rule are concerned.
     ///   - isWanted: Whether a series is concerned in which an attempt at such a path waits.
+    /// - Returns: The attempts, the last one of each series first.
     func takeWaiting(
         of isHeld: (Rule) -> Bool = { _ in true }, at isWanted: (PathBytes) -> Bool = { _ in true }
     ) -> [Attempt] {

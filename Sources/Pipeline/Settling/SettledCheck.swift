@@ -151,10 +151,12 @@ package enum SettledCheck {
     ///   - sample: The sample of the last verdict, if nothing has happened to the path since.
     ///   - round: The number of checks since the path was last dirty.
     ///   - waited: The total time for which the path has been dirty.
+    ///   - mayHaveCompanion: Whether any watched directory may contain a companion; then it is searched for.
     /// - Returns: Whether it is finished, and if not, when to check again.
     package static func check(
         _ location: DiskProbe.Location, in fileSystem: any FileSystem, at time: Timestamp, policy: SettlePolicy,
-        isPolled: Bool, seen: Snapshot? = nil, sample: Sample?, round: Int, waited: Duration
+        isPolled: Bool, seen: Snapshot? = nil, sample: Sample?, round: Int, waited: Duration,
+        mayHaveCompanion: Bool = true
     ) -> Verdict {
         var inspection = Inspection(inspected: seen.map { .present($0) } ?? fileSystem.stat(location), time: time)
         if let first = inspection.inspected.snapshot {
@@ -165,7 +167,7 @@ package enum SettledCheck {
                     inspection.writers = isPolled && found == .free ? .unknown : found
                 }
                 if policy.locks == .wait { inspection.locks = fileSystem.locks(of: location) }
-                if policy.partial == .wait {
+                if policy.partial == .wait, mayHaveCompanion {
                     inspection.companion = PartialFile.companion(of: location, size: first.size, in: fileSystem)
                 }
             } else if first.type == .directory, policy.isTree {

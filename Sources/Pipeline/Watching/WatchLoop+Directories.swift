@@ -72,6 +72,7 @@ extension WatchLoop {
     private func add(
         _ entry: DirectoryReader.Entry, to listing: inout ListingQueue.Listing, _ earlier: PolledDirectory?
     ) {
+        recordName(entry.name)
         let path = PathBytes(listing.prefix, entry.name)
         let (directory, origin) = (listing.visit.directory, listing.visit.origin)
         let isDirectory = listing.reader.isDirectory(entry)

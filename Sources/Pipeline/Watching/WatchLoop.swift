@@ -29,6 +29,8 @@ final class WatchLoop {
 
     var hints: [Hint] = []
     var reports: [WatchReport] = []
+    /// Whether ``WatchReport/companions`` was reported.
+    private var hasCompanions = false
     private var recent = RecentFiles()
     /// The directory of the last event and its path with a slash at the end; successive events often share a directory.
     private var lastPrefix: (directory: DirectoryTree.ID, bytes: [UInt8])?
@@ -340,6 +342,13 @@ final class WatchLoop {
         polling.urgent.insert(parent)
     }
 
+    /// Reports the first name that may be that of a companion of an unfinished file, whether or not it is hinted.
+    func recordName(_ name: some BidirectionalCollection<UInt8>) {
+        guard !hasCompanions, PartialFile.isCompanion(name) else { return }
+        hasCompanions = true
+        reports.append(.companions)
+    }
+
     private func handle(_ event: InotifyEvent, in directory: DirectoryTree.ID) {
         var signs = event.signs
         // One write causes two events or more, and usually others follow.
@@ -348,6 +357,7 @@ final class WatchLoop {
             hints[known].signs.formUnion(signs)
             return
         }
+        recordName(event.name)
         if lastPrefix?.directory != directory { lastPrefix = (directory, tree.path(of: directory).withSlash) }
         let path = PathBytes(lastPrefix?.bytes ?? [], event.name)
         if event.isDirectory {

@@ -11,6 +11,8 @@ package enum WatchReport: Sendable, Hashable {
     case overflow
     /// Another overflow, before the listing after the first one has started.
     case overflowAgain
+    /// The first name was seen that may be that of a companion of an unfinished file, see ``PartialFile``.
+    case companions
     /// The scope with that number is in effect from here on; unfinished listings start again.
     case changed(number: Int)
     /// The listing of a root has started, for this reason.

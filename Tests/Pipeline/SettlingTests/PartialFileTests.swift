@@ -8,7 +8,16 @@ import TestKit
 
 struct PartialFileTests {
     private static func name(_ entry: PartialFile.Companion, of name: String) -> String {
-        entry.prefix + name + entry.suffix
+        String(decoding: entry.prefix + Array(name.utf8) + entry.suffix, as: UTF8.self)
+    }
+
+    @Test func `names of companions are recognized, and no others`() {
+        for entry in PartialFile.companions {
+            #expect(PartialFile.isCompanion(Array(Self.name(entry, of: "a.b").utf8)))
+        }
+        for name in ["", "a", "part", "a.pdf", "a.tmp", ".syncthing.a", "a#", "a.parts"] {
+            #expect(!PartialFile.isCompanion(Array(name.utf8)))
+        }
     }
 
     private func isFinished(_ path: PathBytes, _ policy: SettlePolicy) -> Bool {

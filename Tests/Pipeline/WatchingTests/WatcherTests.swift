@@ -17,6 +17,22 @@ struct WatcherTests {
         }
     }
 
+    /// Whether the file exists at the start, appears, or is in a directory that appears; and whether it is hinted.
+    @Test(arguments: ["a.pdf.part", "sub/.~lock.a.odt#", "sub/a.crdownload"], [true, false])
+    func `the first companion of an unfinished file is reported`(name: String, isEarly: Bool) throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("a.pdf"), "x")
+            if isEarly { TestFile.write(tree.path(name), "x") }
+            let watched = try Watched([tree.root])
+            #expect(watched.wait(\.isReady))
+            #expect(watched.reports.contains(.companions) == isEarly)
+            if !isEarly { TestFile.write(tree.path(name), "x") }
+            TestFile.write(tree.path("b.part"), "x")
+            #expect(watched.wait { $0.hints[tree.path("b.part")] != nil })
+            #expect(watched.reports.count { $0 == .companions } == 1)
+        }
+    }
+
     @Test func `writing, renaming and deleting are reported`() throws {
         try withTempTree { tree in
             let watched = try Watched([tree.root])

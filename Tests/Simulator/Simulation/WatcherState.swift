@@ -61,7 +61,11 @@ struct WatcherState {
     /// The hints and reports that the queue has not received yet.
     var output: (hints: [Hint], reports: [WatchReport]) = ([], [])
 
-    init(scope: WatchScope) { self.scope = scope }
+    init(scope: WatchScope) {
+        self.scope = scope
+        // Here, any name may be that of a companion.
+        output.reports.append(.companions)
+    }
 
     var hasWork: Bool {
         !visits.isEmpty || !scans.isEmpty || !polls.isEmpty || !suspects.isEmpty || rescan.isWanted || !isReady

@@ -27,6 +27,7 @@ private func line(_ report: WatchReport) -> String {
     case .progress(let count): "progress \(count)"
     case .overflow: "overflow"
     case .overflowAgain: "overflow again"
+    case .companions: "companions"
     case .listing(let root, let origin): "listing \(origin.rawValue) \(root)"
     case .listed(let root, let origin): "listed \(origin.rawValue) \(root)"
     case .rescanned: "rescanned"

@@ -114,7 +114,7 @@ struct Reporter: Sendable {
     /// Reports an event of the watcher.
     func watching(_ report: WatchReport) {
         switch report {
-        case .ready, .rescanned, .listing, .listed, .changed, .overflowAgain: break
+        case .ready, .rescanned, .listing, .listed, .changed, .overflowAgain, .companions: break
         case .progress(let directories):
             if Output.error.hasColor { emit(.notice, "listing: \(directories) directories so far") }
         case .overflow:
