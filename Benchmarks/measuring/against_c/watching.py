@@ -40,7 +40,7 @@ def setup(bench):
             for subject, runs in zip(bench.subjects(), measured[2:]):
                 walls = [wall for wall, _ in runs]
                 bench.compare(name + subject, walls, least)
-                bench.compare("  against C with stat for each file", walls, with_stat, "<= 1.8 x", most=1.8)
+                bench.compare("  against C with stat for each file", walls, with_stat, "<= 2 x", most=2)
                 bench.compare("  processor time, against C with stat for each file",
                              [processor for _, processor in runs], [processor for _, processor in measured[1]])
 
@@ -119,8 +119,10 @@ def memory(bench):
 
     reference = each(bench.reference)
     for subject, start in bench.subjects().items():
+        # The command and the library also store the metadata of each directory, and report it.
+        most = 150 if subject else 100
         bench.report("resident for each of %s directories%s" % (grouped(folders), subject), "bytes", each(start), reference,
-                  "<= 100", most=100, on="figure")
+                  "<= %d" % most, most=most, on="figure")
 
 
 def idle(bench):

@@ -99,6 +99,22 @@ package struct DirectoryReader {
         return cal_stat_entry(descriptor, name, following ? 1 : 0, &status)
     }
 
+    /// Returns the metadata of an entry; nil if it is gone or cannot be inspected.
+    package func snapshot(of entry: Entry, reading extras: DiskProbe.Extras) -> Snapshot? {
+        guard let name = entry.name.baseAddress?.assumingMemoryBound(to: CChar.self) else { return nil }
+        return KernelFileSystem.stat(descriptor, name, reading: extras).snapshot
+    }
+
+    /// Checks whether a process can still write to a regular file; nil if that cannot be determined.
+    package func writers(of entry: Entry) -> DiskProbe.Holders? {
+        guard let name = entry.name.baseAddress?.assumingMemoryBound(to: CChar.self) else { return nil }
+        switch cal_probe_entry_writers(descriptor, name) {
+        case 0: return .free
+        case EAGAIN: return .held
+        default: return nil
+        }
+    }
+
     /// The name of the file system's type, if the kernel does not report all changes on it; nil otherwise.
     package var unreliableFileSystem: String? { FileSystemType.unreliable(descriptor) }
 

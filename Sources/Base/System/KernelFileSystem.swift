@@ -14,17 +14,26 @@ package struct KernelFileSystem: FileSystem {
     }
 
     package func stat(_ location: DiskProbe.Location, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult {
+        location.name.withCString { Self.stat(location.descriptor, $0, reading: extras) }
+    }
+
+    static func stat(
+        _ directory: Int32, _ name: UnsafePointer<CChar>, reading extras: DiskProbe.Extras
+    ) -> DiskProbe.StatResult {
         var status = cal_stat()
         let error: Int32
         var extended: [ExtendedAttribute]?
-        if extras.contains(.extended) {
+        if !extras.contains(.extended) {
+            error = cal_stat_entry(directory, name, 0, &status)
+        } else if cal_has_no_attributes(directory, name) != 0 {
+            error = cal_stat_entry(directory, name, 0, &status)
+            extended = []
+        } else {
             // All calls use one open file, even if the name is replaced in between.
-            let entry = location.name.withCString { cal_open_entry(location.descriptor, $0, CAL_OPEN_ENTRY) }
+            let entry = cal_open_entry(directory, name, CAL_OPEN_ENTRY)
             error = entry >= 0 ? cal_stat_descriptor(entry, &status) : -entry
             if error == 0 { extended = Self.extendedAttributes(of: entry) }
             if entry >= 0 { close(entry) }
-        } else {
-            error = location.name.withCString { cal_stat_entry(location.descriptor, $0, 0, &status) }
         }
         guard error == 0 else { return DiskProbe.StatResult(errno: error) }
         var snapshot = Snapshot(status)

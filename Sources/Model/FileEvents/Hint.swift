@@ -47,6 +47,8 @@ public struct Hint: Sendable, Hashable {
     public var origin: EventOrigin
     /// The number of the request that the watcher answers by this hint; 0 if it is not an answer.
     package var request: UInt32 = 0
+    /// The file that the initial listing found, if it was inspected; nil once the path may have changed.
+    package var found: FoundFile?
 
     public init(path: PathBytes, signs: Signs = .content, origin: EventOrigin = .live) {
         (self.path, self.signs, self.origin) = (path, signs, origin)
@@ -57,5 +59,27 @@ public struct Hint: Sendable, Hashable {
         signs.formUnion(later.signs)
         if later.origin == .live { origin = .live }
         if later.request != 0 { request = later.request }
+        found = nil
+    }
+}
+
+/// A file as a listing found it, in a directory that was watched before.
+package struct FoundFile: Sendable, Hashable {
+    /// The metadata, with extended attributes if the scope asks for them.
+    package let snapshot: Snapshot
+    /// The root below which no link was followed.
+    package let root: PathBytes
+    /// Whether a process can still write to it; nil if that was not determined.
+    package let writers: DiskProbe.Holders?
+
+    package init(_ snapshot: Snapshot, below root: PathBytes, writers: DiskProbe.Holders?) {
+        (self.snapshot, self.root, self.writers) = (snapshot, root, writers)
+    }
+}
+
+extension Snapshot {
+    /// Whether it is a file that has changed so recently that a process may be about to write more of it.
+    package func isRecent(asOf now: Timestamp) -> Bool {
+        type == .file && changed > now.advanced(by: .zero - .seconds(60))
     }
 }

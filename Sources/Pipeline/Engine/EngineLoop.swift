@@ -46,7 +46,10 @@ package struct EngineLoop: ~Copyable {
         if ruleset.needsWriters, !options.isOnce { conditions.listen(engine.report) }
         let watcher: any HintProducer
         do {
-            watcher = try watch(conditions.scope(of: ruleset, watchesBeside: options.watchesBeside), queue)
+            var scope = conditions.scope(of: ruleset, watchesBeside: options.watchesBeside)
+            // Later, nearly all files are in the ledger, which is compared with the disk after the listing.
+            if engine.store.stored.lastCommit == nil { scope.inspection = [] }
+            watcher = try watch(scope, queue)
         } catch {
             throw .watching(error)
         }

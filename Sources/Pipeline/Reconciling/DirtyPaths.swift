@@ -128,6 +128,9 @@ struct DirtyPaths: ~Copyable {
         let asked = quiet ?? policy.quiet(isPolled: hints.signs.contains(.polled) || isPolled)
         let time = isComplete ? min(asked, Self.completeQuiet) : asked
         let keepsScan = countForScan(key, hints, quiet: time, at: now)
+        var hints = hints
+        // Very many paths may settle for long.
+        if time > .seconds(1) { hints.seen = nil }
         settler.add(key, note: hints, quiet: time, longest: policy.maximumWait, at: now) { known in
             known.merge(hints)
             if !keepsScan { known.scan = nil }

@@ -37,7 +37,9 @@ struct DueTable {
             static let unused = Flags(rawValue: 1 << 6)
         }
 
+        // In an order without gaps.
         private var stamp: Stamp
+        private var nanoseconds: UInt32
         private var seconds: Int64
         private var identity = FileIdentity(deviceMajor: 0, deviceMinor: 0, inode: 0, birth: 0)
         private var rare: Box<Rare>?
@@ -46,7 +48,6 @@ struct DueTable {
         /// The neighbours in the order, or among the paths that wait for the same.
         fileprivate var next: PathTree.Number = -1
         fileprivate var previous: PathTree.Number = -1
-        private var nanoseconds: UInt32
         /// The number of the request to list the directories around a missing path again; 0 if there was none.
         var request: UInt32 = 0
         /// The merged signs of its hints.

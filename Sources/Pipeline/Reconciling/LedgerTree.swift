@@ -60,7 +60,7 @@ struct LedgerTree {
 
 /// Encoded rows in one array: what files have in common is stored once, and small numbers take one byte.
 private struct EncodedRows {
-    /// What most files have in common with others.
+    /// The values that most files share with others.
     private struct Common: Hashable {
         var deviceMajor: UInt32
         var deviceMinor: UInt32

@@ -45,9 +45,11 @@ extension Reconciler {
         let dirty = matches.filter { views[$0].isDirty(hint.path) }
         for view in matches {
             guard views[view].row(hint.path) == LedgerRow(), views[view].offer(at: hint.path) == nil,
-                let snapshot = views[view].present(hint.path)
+                let snapshot = views[view].present(hint.path, found: hint.found)
             else { continue }
-            let isUnfinished = isRecent(snapshot) && shared.files.paths.writers(of: hint.path) == .held
+            let isUnfinished =
+                snapshot.isRecent(asOf: shared.host.clock.time())
+                && hint.found?.writers ?? shared.files.paths.writers(of: hint.path) == .held
             if isUnfinished || dirty.contains(view) || hint.origin == .live {
                 views[view].markDirty(hint.path, hint.signs, .live, at: now)
             } else if views[view].view.initialScan.reports(snapshot, at: hint.path) {
@@ -72,11 +74,6 @@ extension Reconciler {
         let quiet = max(policy.quiet(isPolled: false), .seconds(1))
         guard snapshot.changed < shared.host.clock.time().advanced(by: .zero - quiet) else { return false }
         return snapshot.type != .file || policy.writers != .wait || shared.files.paths.writers(of: path) == .free
-    }
-
-    /// Whether a file has changed so recently that a process may be about to write more of it.
-    private func isRecent(_ snapshot: Snapshot) -> Bool {
-        snapshot.type == .file && snapshot.changed > shared.host.clock.time().advanced(by: .zero - .seconds(60))
     }
 
     /// Marks paths as dirty that are in the ledger and differ from the disk.

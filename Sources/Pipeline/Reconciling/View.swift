@@ -97,7 +97,7 @@ package struct View: Sendable {
     }
 
     /// Whether extended attributes are compared.
-    var readsExtended: Bool { !mask.isDisjoint(with: [.attributes, .xattr]) }
+    package var readsExtended: Bool { !mask.isDisjoint(with: [.attributes, .xattr]) }
 
     /// Whether an event with content is frozen as soon as it has settled.
     package var freezes: Bool { tail != nil }

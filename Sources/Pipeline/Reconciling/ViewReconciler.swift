@@ -45,6 +45,16 @@ package struct ViewReconciler {
         shared.files.stat(path, for: view, as: seen).snapshot
     }
 
+    /// Returns the snapshot of a path that is present, as a listing found it if that shows all that the view compares.
+    func present(_ path: PathBytes, found: FoundFile?) -> Snapshot? {
+        guard let found, !isPolled(path), !view.readsExtended || found.snapshot.extended != nil else {
+            return present(path)
+        }
+        guard root(of: path) == found.root else { return present(path) }
+        return view.types.contains(found.snapshot.type) && !shared.files.otherSpellings.contains(path)
+            ? found.snapshot : nil
+    }
+
     /// Returns the state of a path, with the fingerprint of its content if a directory is handled as one unit.
     func inspect(_ path: PathBytes) -> Snapshot? {
         guard var snapshot = present(path) else { return nil }

@@ -90,11 +90,26 @@ extension WatchLoop {
             if isEntered, let child = tree.child(of: directory, named: entry.name) { tree.insert(.seen, of: child) }
             return
         }
-        if isHinted { hints.append(Hint(path: path, signs: listing.signs, origin: origin)) }
+        if isHinted {
+            var hint = Hint(path: path, signs: listing.signs, origin: origin)
+            if origin == .scan, listing.contents == nil, let extras = scope.inspection {
+                hint.found = found(entry, in: listing, extras)
+            }
+            hints.append(hint)
+        }
         guard isEntered else { return }
         listings.add(
             ListingQueue.Visit(
                 directory: tree.enter(directory, named: entry.name), origin: origin, isScan: listing.visit.isScan))
+    }
+
+    /// Inspects an entry of a watched directory: a later change is hinted.
+    private func found(
+        _ entry: DirectoryReader.Entry, in listing: ListingQueue.Listing, _ extras: DiskProbe.Extras
+    ) -> FoundFile? {
+        guard let snapshot = listing.reader.snapshot(of: entry, reading: extras) else { return nil }
+        let writers = snapshot.isRecent(asOf: DiskProbe.now()) ? listing.reader.writers(of: entry) : nil
+        return FoundFile(snapshot, below: roots[listing.root].path, writers: writers)
     }
 
     private func finish(_ listing: ListingQueue.Listing) {

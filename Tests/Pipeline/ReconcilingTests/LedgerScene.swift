@@ -25,7 +25,7 @@ import Watching
 /// | `step a`, `interrupt a` | a step of the action succeeds; its end is unknown |
 /// | `output a` | the action says that it has written the file |
 /// | `succeed a`, `retry a`, `give-up a`, `refuse a`, `gone a`, `overtake a` | the attempt ends |
-/// | `take-back a`, `hold a` | its lease is undone: the file is gone, or has to wait |
+/// | `take-back a`, `hold a`, `put-back a` | its lease is undone: the file is gone, it has to wait, or is the next again |
 /// | `undo a`, `apply a`, `try-again a` | requests of the user; the last one for a job that was given up |
 ///
 /// Words about a job need no path if there is only one.
@@ -185,7 +185,7 @@ struct LedgerScene: ~Copyable {
         case "refuse": termination = .refused
         case "gone": termination = .gone
         case "overtake": termination = .overtaken
-        case "step", "interrupt", "take-back", "hold": termination = nil
+        case "step", "interrupt", "take-back", "hold", "put-back": termination = nil
         default: return false
         }
         // An outcome is recorded after a read of the kernel's queue.
@@ -202,6 +202,7 @@ struct LedgerScene: ~Copyable {
             case ("step", _): view.finishStep(offer.number, removedInput: isGone)
             case ("interrupt", _): view.update(offer.number) { $0.isInterrupted = true }
             case ("take-back", _): view.withdraw(offer.number, at: now)
+            case ("put-back", _): view.putBack(offer.number, at: now)
             default: view.postpone(offer.number, for: Reconciler.Gate("test"), until: now + .seconds(1))
             }
         }

@@ -101,6 +101,19 @@ struct DueTests {
             gives: "modified a interrupted", rows: "a uncertain old", next: "deleted a interrupted"),
         LedgerCase(
             "held before its start", when: "create a, lease, hold", gives: "created a", rows: "", next: "created a"),
+        LedgerCase(
+            "put back before its start",
+            when: "create a, settle, create b, settle, create c, settle, take a, take b, put-back b, put-back a, take",
+            gives: "created a, created b, created a, created b, created c", rows: ""),
+        LedgerCase(
+            "put back before its start", when: "create a, lease, put-back, delete a", gives: "created a", rows: "",
+            next: "skipped a"),
+        LedgerCase(
+            "put back before its start", when: "create a, lease, write a, read, put-back, take", gives: "created a",
+            rows: "", next: "created a"),
+        LedgerCase(
+            "put back before its next attempt", when: "create a, lease, retry, lease, put-back", 
+            gives: "created a, created a again", rows: "", next: "created a again"),
     ]
 
     @Test(arguments: leases) func `a path is leased as it has settled, and a lease that is undone leaves no trace`(

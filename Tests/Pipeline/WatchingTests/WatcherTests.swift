@@ -33,6 +33,50 @@ struct WatcherTests {
         }
     }
 
+    @Test func `the initial listing inspects what it finds if the scope asks for that`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            TestFile.write(root.appending("a/closed"), "four")
+            TestFile.write(root.appending("a/open"), "x")
+            let descriptor = root.appending("a/open").withCString { open($0, O_WRONLY | O_CLOEXEC) }
+            defer { close(descriptor) }
+            var scope = WatchScope(roots: [WatchRoot(path: root)], reaches: { _ in true }, takes: { _ in true })
+            scope.inspection = .extended
+            let queue = HintQueue(wake: {})
+            let watcher = try Watcher(scope: scope, queue: queue)
+            defer { watcher.stop() }
+            var hints: [Hint] = []
+            var reports: [WatchReport] = []
+            func take() {
+                let batch = queue.take()
+                hints += batch.hints
+                reports += batch.reports
+            }
+            #expect(
+                Deadline.wait {
+                    take()
+                    return reports.contains(.ready(directories: 2))
+                })
+            let found = Dictionary(uniqueKeysWithValues: hints.map { ($0.path.description, $0.found) })
+            let (directory, closed, held) = (found["\(root)/a"], found["\(root)/a/closed"], found["\(root)/a/open"])
+            #expect(directory??.snapshot.type == .directory)
+            #expect(closed??.snapshot.size == 4)
+            #expect(closed??.snapshot.extended == [])
+            #expect(closed??.root == root)
+            #expect(closed??.writers == .free)
+            #expect(held??.writers == .held)
+            // Later hints say only that a path has to be inspected.
+            hints = []
+            TestFile.write(root.appending("a/closed"), "x")
+            #expect(
+                Deadline.wait {
+                    take()
+                    return !hints.isEmpty
+                })
+            #expect(hints.allSatisfy { $0.found == nil })
+        }
+    }
+
     @Test func `writing, renaming and deleting are reported`() throws {
         try withTempTree { tree in
             let watched = try Watched([tree.root])
@@ -217,6 +261,20 @@ struct HintQueueTests {
                 Hint(path: "/in/c", signs: [.listed, .appeared], origin: .live),
             ])
         #expect(queue.take().hints.isEmpty)
+    }
+
+    @Test func `a further hint of a path drops what a listing found`() {
+        let queue = HintQueue {}
+        var listed = Hint(path: "/a", signs: .listed, origin: .scan)
+        listed.found = FoundFile(.unseen, below: "/", writers: .free)
+        queue.add([listed])
+        #expect(queue.take().hints == [listed])
+        let written = Hint(path: "/a", signs: .written, origin: .live)
+        for order in [[listed, written], [written, listed]] {
+            queue.add([order[0]])
+            queue.add([order[1]])
+            #expect(queue.take().hints.map(\.found) == [nil])
+        }
     }
 
     @Test func `hints of one path merge and keep the first position`() {

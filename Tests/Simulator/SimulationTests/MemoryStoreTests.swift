@@ -45,4 +45,34 @@ struct MemoryStoreTests {
             }
         }
     }
+
+    @Test func `rows with unusual values are returned as they were stored`() {
+        let rule = RuleID(1)
+        let store = MemoryStore()
+        var rows: [PathBytes: LedgerRow] = ["/uncertain": LedgerRow(nil, .uncertain)]
+        func add(_ name: String, _ trust: LedgerRow.Trust = .certain, _ change: (inout Snapshot) -> Void) {
+            var snapshot = Snapshot.unseen
+            snapshot.identity.inode = UInt64(rows.count)
+            change(&snapshot)
+            rows[PathBytes("/" + name)] = LedgerRow(snapshot, trust, isSuppressed: rows.count % 2 == 0)
+        }
+        add("plain") { $0.type = .file }
+        add("failed", .failed) { ($0.size, $0.links, $0.mount, $0.uid) = (.max, .max, .max, .max) }
+        add("early") { $0.modified = Timestamp(seconds: -5, nanoseconds: 999_999_999) }
+        add("far") { $0.changed = Timestamp(seconds: .max, nanoseconds: 1) }
+        add("born") {
+            $0.identity.birth = 1_764_000_000_123_456_789
+            $0.born = Timestamp(seconds: 1_764_000_000, nanoseconds: 123_456_789)
+        }
+        add("born otherwise") { $0.born = Timestamp(seconds: 7, nanoseconds: 0) }
+        add("without attributes") { $0.extended = [] }
+        add("attributes") { $0.extended = [ExtendedAttribute(name: "user.a", value: [1])] }
+        add("digest") { ($0.digest, $0.delivered) = ([1, 2], 3) }
+        // Often enough that unused bytes are removed.
+        for _ in 0..<1_000 { store.set([rule: rows]) }
+        store.set([rule: ["/plain": LedgerRow()]])
+        rows["/plain"] = nil
+        for (path, row) in rows { #expect(store.row(of: rule, at: path) == row) }
+        #expect(store.rows(of: rule, below: "/", after: nil).map(\.0) == rows.keys.sorted())
+    }
 }

@@ -314,6 +314,13 @@ int64_t cal_seek_hole(int descriptor, int64_t offset) {
     return found >= 0 ? found : -errno;
 }
 
+int cal_has_no_attributes(int directory, const char *name) {
+    if (directory == AT_FDCWD) return llistxattr(name, NULL, 0) == 0;
+    char path[64 + NAME_MAX];
+    int length = snprintf(path, sizeof path, "/proc/self/fd/%d/%s", directory, name);
+    return length < (int)sizeof path && llistxattr(path, NULL, 0) == 0;
+}
+
 int64_t cal_list_open_attributes(int descriptor, char *names, size_t capacity) {
     ssize_t length = flistxattr(descriptor, names, capacity);
     char buffer[64];

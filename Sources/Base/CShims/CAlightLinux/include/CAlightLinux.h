@@ -272,6 +272,9 @@ int64_t cal_copy_range_at(int source, int destination, int64_t offset, size_t co
 int64_t cal_seek_data(int descriptor, int64_t offset);
 int64_t cal_seek_hole(int descriptor, int64_t offset);
 
+/// Whether it is certain that a name in an open directory has no extended attributes; a final link is not followed.
+int cal_has_no_attributes(int directory, const char *name);
+
 /// Lists the names of the open file's extended attributes, each with its NUL byte. Returns their length or a negative
 /// errno. A capacity of 0 queries the length. The descriptor may be an O_PATH descriptor.
 int64_t cal_list_open_attributes(int descriptor, char *names, size_t capacity);
