@@ -9,7 +9,7 @@ import System
 /// The transfer of a file to its destination: a copy, or a move.
 ///
 /// A move is a rename, or between file systems a copy followed by the removal of the source.
-struct FileTransfer {
+final class FileTransfer {
     /// The kind of transfer, as the verb of its messages.
     enum Verb: String {
         case copied, moved, renamed

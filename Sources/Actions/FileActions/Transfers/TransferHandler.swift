@@ -145,14 +145,14 @@ struct TransferGroup {
     /// Finishes the transfers of the files that were placed, after these are on the disk.
     private mutating func finish() {
         var targets: [Int32: DirectoryHandle] = [:]
-        for (index, stage) in stages.enumerated() {
-            guard case .placed(let copy, _)? = stage, transfers[index].options.isDurable else { continue }
+        for index in stages.indices {
+            guard case .placed(let copy, _)? = stages[index], transfers[index].options.isDurable else { continue }
             targets[copy.location.directory.descriptor] = copy.location.directory
         }
         for directory in targets.values { directory.flush() }
         var sources: [Int32: DirectoryHandle] = [:]
-        for (index, stage) in stages.enumerated() {
-            guard case .placed(let copy, let name)? = stage else { continue }
+        for index in stages.indices {
+            guard case .placed(let copy, let name)? = stages[index] else { continue }
             if let source = copy.source { sources[source.directory.descriptor] = source.directory }
             stages[index] = .over(Outcome.of { () throws(FileError) in try transfers[index].finish(copy, name) })
         }
