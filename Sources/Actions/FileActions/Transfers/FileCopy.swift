@@ -49,14 +49,10 @@ struct FileCopy {
     private func transfer(to staged: StagedFile) throws(FileError) {
         try checkTime()
         let size = Int64(clamping: source.metadata.size)
-        // One call, which also clones the blocks if that is possible.
-        if size <= Self.smallSize, size > 0,
-            cal_copy_range_at(content.descriptor, staged.descriptor, 0, Int(size)) == size
-        {
-            return
-        }
-        if cal_clone(content.descriptor, staged.descriptor) == 0 { return }
         var buffer: [UInt8] = []
+        // copy_file_range(2) also clones the blocks if that is possible.
+        if size > 0, size <= Self.smallSize { return try transfer(0..<size, to: staged, &buffer) }
+        if cal_clone(content.descriptor, staged.descriptor) == 0 { return }
         var offset: Int64 = 0
         while offset < size {
             var start = cal_seek_data(content.descriptor, offset)
