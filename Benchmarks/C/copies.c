@@ -62,7 +62,7 @@ static int copy(const char *name, char *buffer) {
     return to;
 }
 
-/* Names a copy. Watchers of the directory are told of a file that was moved to its name, and is complete. */
+/* Names a copy by a rename, which watchers of the directory receive as a complete file. */
 static void publish(int copy, const char *name, long number) {
     char hidden[300], path[64];
     snprintf(hidden, sizeof hidden, ".%s.%013ld.alight-tmp", name, number);
