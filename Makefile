@@ -20,7 +20,7 @@ PLUGIN_NEEDS = python3 libvips-tools poppler-utils ffmpeg tesseract-ocr tesserac
 
 # For the benchmarks: a C compiler, virtual environments, strip(1) and plots.
 BENCH_NEEDS = python3 python3-venv gcc libc6-dev binutils gnuplot-nox
-BENCH_PROGRAMS = answer arrive load record reference rows runner spawn
+BENCH_PROGRAMS = answer arrive copies load record reference rows runner spawn
 
 # The duration of `make soak`.
 MINUTES ?= 60

@@ -72,12 +72,6 @@ package struct DirectoryHandle: Sendable {
         try OpenFile(opened: name.withCString { cal_open_entry(descriptor, $0, what) })
     }
 
-    /// Whether both are the same directory.
-    package func isSame(as other: DirectoryHandle) -> Bool {
-        guard let here = try? file.snapshot(), let there = try? other.file.snapshot() else { return false }
-        return here.identity.withoutBirth == there.identity.withoutBirth
-    }
-
     /// Renames a name of this directory; returns 0 or the errno: EEXIST if the new name exists and may not be replaced.
     package func rename(_ name: PathBytes, to target: DirectoryHandle, _ new: PathBytes, _ how: cal_renaming) -> Int32 {
         let error = name.withCString { from in

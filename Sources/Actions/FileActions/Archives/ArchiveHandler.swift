@@ -104,7 +104,7 @@ package struct ArchiveHandler: BlockingHandler {
             }
         }
         guard !sources.isEmpty else { return Outcome(.skipped) }
-        var location = try FileLocation(first, trash: trash)
+        let location = try FileLocation(first, trash: trash)
         let staged = try StagedFile(in: location.directory, for: location.name, mode: 0o666)
         let writing = try ArchiveWriting(
             to: staged.descriptor, path, format, without: location.directory.metadata(of: location.name)?.identity,
@@ -123,7 +123,7 @@ package struct ArchiveHandler: BlockingHandler {
         if let earlier = try location.earlierResult(content, hasTimes: false) {
             return location.finished(earlier, values: values)
         }
-        switch try location.location(staged.name(), content: content) {
+        switch try location.location(staged, content: content) {
         case .skipped: return location.skipped
         case .duplicate(let name): return location.succeeded(name, values: values) { "'\($0)' has the same content" }
         case .placed(let name):

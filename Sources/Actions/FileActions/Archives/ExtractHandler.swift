@@ -53,7 +53,7 @@ package struct ExtractHandler: FileHandler {
         let archive = try source.openForReading()
         let isInto = invocation.parameters["to"]?.bytes?.last == .slash
         let name = isInto ? PathBytes(ArchiveFormat.stem(of: source.name.bytes[...])) : nil
-        var location = try FileLocation(invocation, as: name, trash: trash)
+        let location = try FileLocation(invocation, as: name, trash: trash)
         if location.conflict == .skip, try location.directory.metadata(of: location.name) != nil {
             return location.skipped
         }
@@ -77,7 +77,7 @@ package struct ExtractHandler: FileHandler {
         let error = cal_sync_file_system(staging.descriptor)
         guard error == 0 else { throw FileError(error, "cannot flush '\(location.path)'") }
         let sealed = try staging.seal()
-        guard let published = try staging.publish(to: &location) else { return location.skipped }
+        guard let published = try staging.publish(to: location) else { return location.skipped }
         location.directory.flush()
         try location.record(published) { .unpacked($0, source: source.path, sealed: sealed) }
         let counted = extraction.count == 1 ? "1 entry" : "\(extraction.count) entries"

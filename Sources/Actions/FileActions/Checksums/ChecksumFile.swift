@@ -170,6 +170,7 @@ enum WholeFile {
         let temporary = try staged.name()
         let error = directory.rename(temporary, to: directory, name, CAL_RENAME_REPLACING)
         guard error == 0 else { throw FileError(error, "cannot rename to '\(directory.path(of: name))'") }
+        staged.keep()
         directory.flush()
     }
 

@@ -10,7 +10,7 @@ import System
 ///
 /// Each step is one system call that fails if another process was faster. Therefore a file is lost only if it was to be
 /// replaced, and a partial file is never visible.
-struct FileLocation {
+final class FileLocation {
     let invocation: Invocation
     let directory: DirectoryHandle
     let name: PathBytes
@@ -18,7 +18,7 @@ struct FileLocation {
     private let trash: Trash
     let limit: WorkLimit
     /// The changes so far that can be reverted.
-    var changes: [FileChange] = []
+    private(set) var changes: [FileChange]
 
     /// Opens the directory that `to` names, and creates it if necessary.
     ///
@@ -27,20 +27,33 @@ struct FileLocation {
     ///   - name: The name in the directory; nil for the one in `to`.
     ///   - trash: The trash for files that `on_conflict: trash` replaces.
     ///   - making: Whether missing directories are created.
+    ///   - directories: The directories that are open already.
     /// - Throws: A ``FileError`` if the path is invalid, or the directory cannot be opened.
-    init(_ invocation: Invocation, as name: PathBytes? = nil, trash: Trash, making: Bool = true) throws(FileError) {
+    convenience init(
+        _ invocation: Invocation, as name: PathBytes? = nil, trash: Trash, making: Bool = true,
+        among directories: OpenDirectories = OpenDirectories()
+    ) throws(FileError) {
         let path = try Destination.path(invocation)
-        var jail = Jail(invocation)
-        let directory = try jail.open(path.parent, making: making)
-        self.init(invocation, directory, name ?? PathBytes(path.lastComponent), trash: trash)
-        changes = jail.changes
+        var made: [FileChange] = []
+        let directory = try directories.directory(
+            path.parent, for: invocation.job.event, as: .target
+        ) { () throws(FileError) in
+            var jail = Jail(invocation)
+            defer { made = jail.changes }
+            return try jail.open(path.parent, making: making)
+        }
+        self.init(invocation, directory, name ?? PathBytes(path.lastComponent), trash: trash, changes: made)
     }
 
-    init(_ invocation: Invocation, _ directory: DirectoryHandle, _ name: PathBytes, trash: Trash) {
+    init(
+        _ invocation: Invocation, _ directory: DirectoryHandle, _ name: PathBytes, trash: Trash,
+        changes: [FileChange] = []
+    ) {
         self.invocation = invocation
         self.directory = directory
         self.name = name
         self.trash = trash
+        self.changes = changes
         conflict = Conflict(invocation)
         limit = invocation.limit
         if invocation.job.isInterrupted { Leftovers.clear(directory, now: DiskProbe.now()) }
@@ -49,7 +62,9 @@ struct FileLocation {
     var path: PathBytes { directory.path(of: name) }
 
     /// Whether this is the current name of the file, through any path to its directory.
-    func isSame(as source: SourceFile) -> Bool { name == source.name && directory.isSame(as: source.directory) }
+    func isSame(as source: SourceFile, among directories: OpenDirectories = OpenDirectories()) -> Bool {
+        name == source.name && directories.areSame(directory, source.directory)
+    }
 
     // MARK: - Outcomes
 
@@ -77,10 +92,18 @@ struct FileLocation {
     }
 
     /// Records the change that left a file with this name, if it exists.
-    mutating func record(_ name: PathBytes, _ kind: (PathBytes) -> FileChange.Kind) throws(FileError) {
+    func record(_ name: PathBytes, _ kind: (PathBytes) -> FileChange.Kind) throws(FileError) {
         guard let metadata = try directory.metadata(of: name) else { return }
         changes.append(FileChange(kind(directory.path(of: name)), left: FileMark(metadata)))
     }
+
+    /// Records a change that left a known file.
+    func record(_ kind: FileChange.Kind, left file: Snapshot) {
+        changes.append(FileChange(kind, left: FileMark(file)))
+    }
+
+    /// Removes the record of a change that has been reverted.
+    func forget(_ kind: FileChange.Kind) { changes.removeAll { $0.kind == kind } }
 
     // MARK: - Earlier attempts
 
@@ -162,7 +185,7 @@ struct FileLocation {
     ///   - content: The file opened for reading, if it may be compared.
     /// - Returns: The result.
     /// - Throws: A ``FileError`` if the file does not get a name.
-    mutating func location(_ temporary: PathBytes, content: OpenFile? = nil) throws(FileError) -> Result {
+    func location(_ temporary: PathBytes, content: OpenFile? = nil) throws(FileError) -> Result {
         let directory = directory
         return try location(
             Candidate(
@@ -170,8 +193,15 @@ struct FileLocation {
                 replace: { directory.rename(temporary, to: directory, $0, CAL_RENAME_REPLACING) }, content: content))
     }
 
+    /// Gives a staged file its name.
+    func location(_ staged: StagedFile, content: OpenFile? = nil) throws(FileError) -> Result {
+        let result = try location(staged.name(), content: content)
+        if case .placed = result { staged.keep() }
+        return result
+    }
+
     /// Gives any candidate its name.
-    mutating func location(_ candidate: Candidate) throws(FileError) -> Result {
+    func location(_ candidate: Candidate) throws(FileError) -> Result {
         switch conflict {
         case .overwrite: try overwrite(candidate)
         case .renameExisting: try renameExisting(candidate)
@@ -211,7 +241,7 @@ struct FileLocation {
         throw tooManyNames
     }
 
-    private mutating func overwrite(_ candidate: Candidate) throws(FileError) -> Result {
+    private func overwrite(_ candidate: Candidate) throws(FileError) -> Result {
         // If the name is free, no file is replaced, which matters to an undo.
         if try put(candidate, name) { return .placed(name) }
         invocation.willWrite(path)
@@ -222,7 +252,7 @@ struct FileLocation {
     }
 
     /// Creates the new file beside the old one, and exchanges the two, so that the name exists at all times.
-    private mutating func renameExisting(_ candidate: Candidate) throws(FileError) -> Result {
+    private func renameExisting(_ candidate: Candidate) throws(FileError) -> Result {
         for number in 0..<NumberedName.most {
             let numbered = NumberedName.numbered(name, number)
             guard try put(candidate, numbered) else { continue }
@@ -232,7 +262,7 @@ struct FileLocation {
     }
 
     /// Gives the new file its name, and the old one a number; returns the name that the new file has.
-    private mutating func exchange(_ numbered: PathBytes) throws(FileError) -> PathBytes {
+    private func exchange(_ numbered: PathBytes) throws(FileError) -> PathBytes {
         var error = directory.rename(numbered, to: directory, name, CAL_RENAME_EXCHANGING)
         switch error {
         case 0:
@@ -256,12 +286,12 @@ struct FileLocation {
         return directory.rename(numbered, to: directory, name, CAL_RENAME_NEW) == 0 ? name : numbered
     }
 
-    private mutating func recordRenamed(to old: PathBytes) throws(FileError) {
+    private func recordRenamed(to old: PathBytes) throws(FileError) {
         let path = path
         try record(old) { .moved(from: path, to: $0) }
     }
 
-    private mutating func trashExisting(_ candidate: Candidate) throws(FileError) -> Result {
+    private func trashExisting(_ candidate: Candidate) throws(FileError) -> Result {
         for _ in 0..<100 {
             if try put(candidate, name) { return .placed(name) }
             if let change = try trash.put(name, in: directory) { changes.append(change) }

@@ -13,21 +13,37 @@ struct SourceFile {
     let directory: DirectoryHandle
     let name: PathBytes
     let path: PathBytes
-    /// Opened for its metadata only.
+    /// Opened for its metadata only, unless it is readable.
     let file: OpenFile
+    private let isReadable: Bool
     let metadata: Snapshot
 
     /// Opens the file.
     ///
+    /// - Parameters:
+    ///   - invocation: The invocation with the event of the file.
+    ///   - isRead: Whether the file will be read in any case, so that it is opened only once.
+    ///   - directories: The directories that are open already.
     /// - Throws: An outcome if the file is gone, or is not the one that had settled.
-    init(_ invocation: Invocation) throws(FileError) {
+    init(
+        _ invocation: Invocation, isRead: Bool = false, among directories: OpenDirectories = OpenDirectories()
+    ) throws(FileError) {
         let event = invocation.job.event
-        path = event.path
+        let (path, root) = (event.path, event.root)
+        self.path = path
         name = PathBytes(path.lastComponent)
-        directory = try Self.openDirectory(of: path, root: event.root)
+        directory = try directories.directory(path.parent, for: event, as: .source) { () throws(FileError) in
+            try Self.openDirectory(of: path, root: root)
+        }
         // An interrupted attempt may have renamed the file away.
         if invocation.job.isInterrupted { Leftovers.clear(directory, now: DiskProbe.now()) }
-        file = try directory.opened(name, CAL_OPEN_ENTRY) { $0 == ENOENT ? .gone : nil }
+        // If it cannot be read, `openForReading` reports why.
+        if isRead, let readable = try? directory.open(name, CAL_OPEN_READING) {
+            (file, isReadable) = (readable, true)
+        } else {
+            file = try directory.opened(name, CAL_OPEN_ENTRY) { $0 == ENOENT ? .gone : nil }
+            isReadable = false
+        }
         metadata = try file.metadata()
         guard invocation.expectsSettled else { return }
         let isSettled =
@@ -60,6 +76,7 @@ struct SourceFile {
     /// - Throws: An outcome if the name belongs to another file by now.
     func openForReading() throws(FileError) -> OpenFile {
         guard metadata.type == .file else { throw .failed("'\(path)' is not a regular file", code: "not-a-file") }
+        if isReadable { return file }
         let opened = try directory.opened(name, CAL_OPEN_READING) { errno in
             errno == ENOENT ? .gone : errno == ELOOP || errno == ENXIO ? .changed : nil
         }

@@ -68,7 +68,7 @@ final class StagedDirectory {
     }
 
     /// Gives the directory its final name according to `on_conflict`; returns nil if it is skipped.
-    func publish(to location: inout FileLocation) throws(FileError) -> PathBytes? {
+    func publish(to location: FileLocation) throws(FileError) -> PathBytes? {
         if location.conflict == .overwrite {
             let error = directory.rename(name, to: directory, location.name, CAL_RENAME_EXCHANGING)
             if error == 0 {

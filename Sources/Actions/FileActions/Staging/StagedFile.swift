@@ -57,10 +57,10 @@ final class StagedFile {
     /// The descriptor, open for reading and writing; -1 once the file has been named or discarded.
     var descriptor: Int32 { file?.descriptor ?? -1 }
 
-    /// The device number of the file system.
-    var device: UInt64 {
-        var status = stat()
-        return fstat(descriptor, &status) == 0 ? UInt64(status.st_dev) : 0
+    /// Returns the metadata of the file before it is named.
+    func metadata() throws(FileError) -> Snapshot {
+        guard let file else { preconditionFailure("it has been named") }
+        return try file.metadata()
     }
 
     /// Flushes the content to the disk.
@@ -86,6 +86,9 @@ final class StagedFile {
         }
         throw FileError(error, "cannot create '\(directory.path(of: final))'")
     }
+
+    /// Marks the file as placed, so that it is not removed.
+    func keep() { temporary = nil }
 
     /// Removes the file if it has not been placed; call it with `defer`, so that it does not run too early.
     func discard() {

@@ -11,7 +11,7 @@ struct CopyOptions {
         case mode, times, xattrs, owner
     }
 
-    var retained: Set<Attribute>
+    var retained: [Attribute]
     /// Whether the copy is compared byte for byte with the source.
     var verifies: Bool
     /// Whether the copy is flushed to the disk before it gets its name.
@@ -46,9 +46,9 @@ struct CopyOptions {
     init(_ invocation: Invocation, default attributes: [Attribute]) {
         if case .array(let words)? = invocation.parameters["keep"] {
             let words = words.compactMap(\.bytes).map { String(decoding: $0, as: UTF8.self) }
-            retained = Set(words.compactMap(Attribute.init))
+            retained = words.compactMap(Attribute.init)
         } else {
-            retained = Set(attributes)
+            retained = attributes
         }
         verifies = invocation.flag("verify", default: false)
         isDurable = invocation.flag("durable", default: true)

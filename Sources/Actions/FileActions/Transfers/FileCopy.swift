@@ -17,19 +17,18 @@ struct FileCopy {
 
     /// Copies the file, flushes the copy and verifies it; nothing is left of the copy if that fails.
     ///
+    /// - Returns: The copy and its metadata.
     /// - Throws: Also an outcome, for example if the source changes during the copy.
-    func run(to location: FileLocation) throws(FileError) -> StagedFile {
+    func run(to location: FileLocation) throws(FileError) -> (StagedFile, Snapshot) {
         let staged = try StagedFile(in: location.directory, for: location.name, mode: options.firstMode)
         try transfer(to: staged)
         guard try source.metadata.isUnchanged(content.metadata()) else { throw .changed }
         try options.copyAttributes(of: content, source.metadata, on: staged.descriptor)
-        var status = cal_stat()
-        guard cal_stat_descriptor(staged.descriptor, &status) == 0, status.size == source.metadata.size else {
-            throw .changed
-        }
+        let made = try staged.metadata()
+        guard made.size == source.metadata.size else { throw .changed }
         if isFlushed { try staged.flush() }
         if options.verifies { try verify(staged) }
-        return staged
+        return (staged, made)
     }
 
     /// Reads both files again, the copy from the disk as far as the kernel permits.
@@ -46,12 +45,14 @@ struct FileCopy {
 
     // MARK: - Content
 
-    /// Clones the blocks, or copies the data and preserves holes.
+    /// Clones the blocks, or copies the data and preserves the holes of all but small files.
     private func transfer(to staged: StagedFile) throws(FileError) {
         try checkTime()
-        if cal_clone(content.descriptor, staged.descriptor) == 0 { return }
         let size = Int64(clamping: source.metadata.size)
         var buffer: [UInt8] = []
+        // copy_file_range(2) also clones the blocks if that is possible.
+        if size > 0, size <= Self.smallSize { return try transfer(0..<size, to: staged, &buffer) }
+        if cal_clone(content.descriptor, staged.descriptor) == 0 { return }
         var offset: Int64 = 0
         while offset < size {
             var start = cal_seek_data(content.descriptor, offset)
@@ -125,6 +126,9 @@ struct FileCopy {
     private var bufferSize: Int {
         source.metadata.size == 0 ? 1 << 18 : min(Int(clamping: source.metadata.size), 1 << 18)
     }
+
+    /// The size up to which holes are not looked for.
+    private static let smallSize: Int64 = 64 << 10
 
     /// The number of bytes per call, limited so that a stop takes effect soon.
     private static let step: Int64 = 8 << 20

@@ -9,7 +9,7 @@ import System
 /// The transfer of a file to its destination: a copy, or a move.
 ///
 /// A move is a rename, or between file systems a copy followed by the removal of the source.
-struct FileTransfer {
+final class FileTransfer {
     /// The kind of transfer, as the verb of its messages.
     enum Verb: String {
         case copied, moved, renamed
@@ -30,15 +30,25 @@ struct FileTransfer {
     }
 
     /// A file and its copy at the destination.
-    struct Copy {
+    final class Copy {
         /// The path of the file.
-        var path: PathBytes
+        let path: PathBytes
         /// The file, which a move removes; nil for a copy, so that it holds no descriptors of the source.
-        var source: SourceFile?
-        var location: FileLocation
-        var file: StagedFile
-        /// The copy, opened for reading, and its metadata when it was complete; nil if neither is needed.
-        var reading: (file: OpenFile, made: Snapshot)?
+        let source: SourceFile?
+        let location: FileLocation
+        let file: StagedFile
+        /// The metadata of the copy when it was complete.
+        let made: Snapshot
+        /// The copy, opened for reading; nil if that is not needed.
+        let reading: OpenFile?
+
+        init(
+            of source: SourceFile, isMove: Bool, at location: FileLocation, _ file: StagedFile, made: Snapshot
+        ) throws(FileError) {
+            (path, self.source, self.location) = (source.path, isMove ? source : nil, location)
+            (self.file, self.made) = (file, made)
+            reading = isMove || location.conflict == .deduplicate ? try OpenFile.reading(file) : nil
+        }
     }
 
     let invocation: Invocation
@@ -48,14 +58,17 @@ struct FileTransfer {
     /// The name that `rename` gives the file in its directory; nil for the destination that `to` names.
     private let newName: PathBytes?
     private let trash: Trash
+    private let directories: OpenDirectories
 
     /// - Parameters:
     ///   - invocation: The invocation with the parameters of the transfer.
     ///   - verb: The kind of transfer.
     ///   - trash: The trash for files that `on_conflict: trash` replaces.
-    init(_ invocation: Invocation, _ verb: Verb, trash: Trash) {
+    ///   - directories: The directories of all files that are transferred together.
+    init(_ invocation: Invocation, _ verb: Verb, trash: Trash, among directories: OpenDirectories) {
         self.invocation = invocation
         self.verb = verb
+        self.directories = directories
         newName = verb == .renamed ? PathBytes(invocation.parameters["name"]?.bytes ?? []) : nil
         self.trash = trash
         var options = CopyOptions(invocation, default: verb.retained)
@@ -83,7 +96,9 @@ struct FileTransfer {
     var isDone: Bool { (try? destination(nil, making: false).earlierMove()) != nil }
 
     private func destination(_ source: SourceFile?, making: Bool = true) throws(FileError) -> FileLocation {
-        guard let newName else { return try FileLocation(invocation, trash: trash, making: making) }
+        guard let newName else {
+            return try FileLocation(invocation, trash: trash, making: making, among: directories)
+        }
         if let source { return FileLocation(invocation, source.directory, newName, trash: trash) }
         let event = invocation.job.event
         let directory = try SourceFile.openDirectory(of: event.path, root: event.root)
@@ -112,12 +127,12 @@ struct FileTransfer {
         let location = try destination(nil)
         let source: SourceFile
         do throws(FileError) {
-            source = try SourceFile(invocation)
+            source = try SourceFile(invocation, isRead: true, among: directories)
         } catch {
             guard error.isGone, let earlier = try location.earlierResult(nil) else { throw error }
             return .over(location.finished(earlier))
         }
-        guard !location.isSame(as: source) else {
+        guard !location.isSame(as: source, among: directories) else {
             throw .failed("the file would be copied onto itself", code: "same-path")
         }
         let content = try source.openForReading()
@@ -130,7 +145,7 @@ struct FileTransfer {
     private func startMove(isFlushed: Bool) throws(FileError) -> Stage {
         let source: SourceFile
         do throws(FileError) {
-            source = try SourceFile(invocation)
+            source = try SourceFile(invocation, among: directories)
         } catch {
             // An interrupted attempt may have moved the file.
             guard error.isOfAnotherFile, invocation.hasStartedBefore else { throw error }
@@ -139,20 +154,22 @@ struct FileTransfer {
             guard error.isGone, let name = try location.earlierResult(nil) else { throw error }
             return .over(location.finished(name))
         }
-        var location = try destination(source)
+        let location = try destination(source)
         // An interrupted attempt has moved the file, and another one is now at its path.
         if source.metadata.identity != invocation.job.event.snapshot.identity, let name = try location.earlierMove() {
             return .over(location.finished(name))
         }
-        guard !location.isSame(as: source) else {
+        guard !location.isSame(as: source, among: directories) else {
             return .over(Outcome(.skipped, "it is already there", code: "same-path"))
         }
         if let outcome = try finishEarlier(source, location) { return .over(outcome) }
-        do throws(FileError) {
-            return .over(try rename(source, &location))
-        } catch {
-            if error.errno == ENOENT, try source.directory.metadata(of: source.name) == nil { throw .gone }
-            guard error.errno == EXDEV else { throw error }
+        if directories.mayShareDevice(source.directory, location.directory) {
+            do throws(FileError) {
+                return .over(try rename(source, location))
+            } catch {
+                if error.errno == ENOENT, try source.directory.metadata(of: source.name) == nil { throw .gone }
+                guard error.errno == EXDEV else { throw error }
+            }
         }
         guard source.metadata.type == .file else {
             let message = "'\(location.path)' is on another file system, to which only regular files are moved"
@@ -171,13 +188,8 @@ struct FileTransfer {
         let copying = FileCopy(
             source: source, content: content, options: options, isFlushed: isFlushed && options.isDurable,
             limit: invocation.limit)
-        let file = try copying.run(to: location)
-        var copy = Copy(path: source.path, source: verb == .copied ? nil : source, location: location, file: file)
-        if verb != .copied || location.conflict == .deduplicate {
-            let opened = try OpenFile.reading(file)
-            copy.reading = (opened, try opened.metadata())
-        }
-        return copy
+        let (file, made) = try copying.run(to: location)
+        return try Copy(of: source, isMove: verb != .copied, at: location, file, made: made)
     }
 
     /// Removes the source of a move whose copy exists, if an attempt was interrupted between the two.
@@ -193,7 +205,7 @@ struct FileTransfer {
 
     // MARK: - Within one file system
 
-    private func rename(_ source: SourceFile, _ location: inout FileLocation) throws(FileError) -> Outcome {
+    private func rename(_ source: SourceFile, _ location: FileLocation) throws(FileError) -> Outcome {
         let directory = location.directory
         let candidate = FileLocation.Candidate(
             put: { source.directory.rename(source.name, to: directory, $0, CAL_RENAME_NEW) },
@@ -210,14 +222,14 @@ struct FileTransfer {
             content: location.conflict == .deduplicate ? try? source.openForReading() : nil)
         switch try location.location(candidate) {
         case .skipped: return location.skipped
-        case .duplicate(let name): return try removeDuplicate(source, name, &location)
+        case .duplicate(let name): return try removeDuplicate(source, name, location)
         case .placed(let name):
             guard let there = try directory.metadata(of: name), there.identity == source.metadata.identity else {
                 // Another process put a different file there just before the rename; that file has not settled.
                 try Removal.restore(name, source.name, from: directory, to: source.directory)
                 throw .changed
             }
-            try location.record(name) { .moved(from: source.path, to: $0) }
+            location.record(.moved(from: source.path, to: directory.path(of: name)), left: there)
             return succeeded(name, location)
         }
     }
@@ -240,7 +252,7 @@ struct FileTransfer {
 
     /// Removes the source of a move, because a file with the same content exists.
     private func removeDuplicate(
-        _ source: SourceFile, _ name: PathBytes, _ location: inout FileLocation
+        _ source: SourceFile, _ name: PathBytes, _ location: FileLocation
     ) throws(FileError) -> Outcome {
         try Self.remove(source, excluding: name, in: location)
         try location.record(name) { .removed(source.path, twin: $0) }
@@ -273,24 +285,22 @@ struct FileTransfer {
 
     /// Gives the copy its name.
     func publish(_ copy: Copy) throws(FileError) -> Stage {
-        var copy = copy
         defer { copy.file.discard() }
-        let (source, sourcePath) = (copy.source, copy.path)
-        let temporary = try copy.file.name()
+        let location = copy.location
         // One directory through two mounts with different device numbers: a file created in one appears in the other.
-        if let source, try source.directory.metadata(of: temporary) != nil {
-            throw Self.oneFile(source, copy.location.name, copy.location)
+        if let source = copy.source, try source.directory.metadata(of: copy.file.name()) != nil {
+            throw Self.oneFile(source, location.name, location)
         }
-        switch try copy.location.location(temporary, content: copy.reading?.file) {
-        case .skipped: return .over(copy.location.skipped)
+        switch try location.location(copy.file, content: copy.reading) {
+        case .skipped: return .over(location.skipped)
         case .duplicate(let name):
-            if let source { return .over(try removeDuplicate(source, name, &copy.location)) }
-            return .over(copy.location.succeeded(name, code: "same-content") { "'\($0)' has the same content" })
+            if let source = copy.source { return .over(try removeDuplicate(source, name, location)) }
+            return .over(location.succeeded(name, code: "same-content") { "'\($0)' has the same content" })
         case .placed(let name):
-            // Recorded now, since other processes may take the name before the source is removed.
-            try copy.location.record(name) { path in
-                source == nil ? .made(path, source: sourcePath) : .moved(from: sourcePath, to: path)
-            }
+            let path = location.directory.path(of: name)
+            location.record(
+                copy.source == nil ? .made(path, source: copy.path) : .moved(from: copy.path, to: path),
+                left: copy.made)
             return .placed(copy, name)
         }
     }
@@ -298,7 +308,7 @@ struct FileTransfer {
     /// Removes the source of a move, since the copy is durable under its final name; the caller then flushes its
     /// directory.
     func finish(_ copy: Copy, _ name: PathBytes) throws(FileError) -> Outcome {
-        var location = copy.location
+        let location = copy.location
         guard let source = copy.source else { return succeeded(name, location) }
         let result: Removal.Result
         do throws(FileError) {
@@ -311,10 +321,9 @@ struct FileTransfer {
         case .isTwin: throw Self.oneFile(source, name, location)
         case .changed: break
         }
-        let move = FileChange.Kind.moved(from: source.path, to: location.directory.path(of: name))
-        location.changes.removeAll { $0.kind == move }
+        location.forget(.moved(from: source.path, to: location.directory.path(of: name)))
         let changed = location.outcome(FileError.changed.outcome)
-        guard let made = copy.reading?.made else { return changed }
+        let made = copy.made
         // A copy that has replaced another file stays: without it, no file would have the name. A deduplicated copy
         // also stays, because other files with the same content may have been removed.
         if location.conflict == .overwrite || location.conflict == .deduplicate {

@@ -30,7 +30,7 @@ package struct LinkHandler: FileHandler {
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         let source = try SourceFile(invocation)
-        var location = try FileLocation(invocation, trash: trash)
+        let location = try FileLocation(invocation, trash: trash)
         guard !location.isSame(as: source) else {
             return Outcome(.failed, "the file would be linked to itself", code: "same-path")
         }

@@ -49,31 +49,42 @@ package struct TransferHandler: FileHandler {
 
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }
 
-    package func handle(_ invocation: Invocation) throws(FileError) -> Outcome { try transfer(invocation).run() }
+    package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
+        try transfer(invocation, OpenDirectories()).run()
+    }
 
     /// Transfers the files of a batch in groups, in which the copies are flushed by one call for the whole file system.
     package func run(_ invocations: [Invocation]) -> [Outcome] { TransferGroup.run(invocations, transfer) }
 
-    package func isDone(_ invocation: Invocation) -> Bool { verb != .copied && transfer(invocation).isDone }
+    package func isDone(_ invocation: Invocation) -> Bool {
+        verb != .copied && transfer(invocation, OpenDirectories()).isDone
+    }
 
-    private func transfer(_ invocation: Invocation) -> FileTransfer { FileTransfer(invocation, verb, trash: trash) }
+    private func transfer(_ invocation: Invocation, _ directories: OpenDirectories) -> FileTransfer {
+        FileTransfer(invocation, verb, trash: trash, among: directories)
+    }
 }
 
 /// Transfers of several files whose copies are flushed by one call of syncfs(2) per file system.
 ///
-/// All copies are written before the first of them is flushed.
+/// All copies are written before the first of them is flushed, and each directory is opened once.
 struct TransferGroup {
     /// The minimum number of files; with fewer, separate flushes are better, since syncfs(2) also flushes unrelated
     /// files.
     private static let fewest = 4
-    /// The maximum number of files at once, since each one holds several descriptors.
-    private static let most = 64
+    /// The maximum number of files at once, since each one holds a descriptor, or three if it is moved.
+    private static let most = 256
 
     private let transfers: [FileTransfer]
     /// The state of each transfer; nil if there are not enough descriptors for so many files at once.
     private var stages: [FileTransfer.Stage?] = []
-    /// The result of each flush, by device number: 0, or the errno.
-    private var flushed: [UInt64: Int32] = [:]
+    /// The result of each flush: 0, or the errno.
+    private var flushed: [Device: Int32] = [:]
+
+    private struct Device: Hashable {
+        var major: UInt32
+        var minor: UInt32
+    }
 
     /// Transfers files in groups that share a flush, or one by one if there are few.
     ///
@@ -81,15 +92,20 @@ struct TransferGroup {
     ///   - invocations: The invocations, one per file.
     ///   - transfer: Creates the transfer of a file.
     /// - Returns: The outcomes, in order.
-    static func run(_ invocations: [Invocation], _ transfer: (Invocation) -> FileTransfer) -> [Outcome] {
+    static func run(
+        _ invocations: [Invocation], _ transfer: (Invocation, OpenDirectories) -> FileTransfer
+    ) -> [Outcome] {
         guard invocations.count >= fewest else {
             return invocations.map { invocation in
-                invocation.stop.isRaised ? .interrupted("Alight stops") : alone(transfer(invocation))
+                invocation.stop.isRaised
+                    ? .interrupted("Alight stops") : alone(transfer(invocation, OpenDirectories()))
             }
         }
         var outcomes: [Outcome] = []
         while outcomes.count < invocations.count {
-            var group = TransferGroup(transfers: invocations[outcomes.count...].prefix(most).map(transfer))
+            let directories = OpenDirectories()
+            let files = invocations[outcomes.count...].prefix(most)
+            var group = TransferGroup(transfers: files.map { transfer($0, directories) })
             outcomes += group.run()
         }
         return outcomes
@@ -128,16 +144,16 @@ struct TransferGroup {
 
     /// Finishes the transfers of the files that were placed, after these are on the disk.
     private mutating func finish() {
-        var targets: [PathBytes: DirectoryHandle] = [:]
-        for (index, stage) in stages.enumerated() {
-            guard case .placed(let copy, _)? = stage, transfers[index].options.isDurable else { continue }
-            targets[copy.location.directory.path] = copy.location.directory
+        var targets: [Int32: DirectoryHandle] = [:]
+        for index in stages.indices {
+            guard case .placed(let copy, _)? = stages[index], transfers[index].options.isDurable else { continue }
+            targets[copy.location.directory.descriptor] = copy.location.directory
         }
         for directory in targets.values { directory.flush() }
-        var sources: [PathBytes: DirectoryHandle] = [:]
-        for (index, stage) in stages.enumerated() {
-            guard case .placed(let copy, let name)? = stage else { continue }
-            if let source = copy.source { sources[source.directory.path] = source.directory }
+        var sources: [Int32: DirectoryHandle] = [:]
+        for index in stages.indices {
+            guard case .placed(let copy, let name)? = stages[index] else { continue }
+            if let source = copy.source { sources[source.directory.descriptor] = source.directory }
             stages[index] = .over(Outcome.of { () throws(FileError) in try transfers[index].finish(copy, name) })
         }
         for directory in sources.values { directory.flush() }
@@ -145,7 +161,7 @@ struct TransferGroup {
 
     /// Flushes the file system of a copy, unless that has been done.
     private mutating func flush(_ copy: FileTransfer.Copy) throws(FileError) {
-        let device = copy.file.device
+        let device = Device(major: copy.made.identity.deviceMajor, minor: copy.made.identity.deviceMinor)
         let error = flushed[device] ?? cal_sync_file_system(copy.file.descriptor)
         flushed[device] = error
         guard error == 0 else { throw FileError(error, "cannot flush the file system of '\(copy.location.path)'") }

@@ -261,13 +261,20 @@ int cal_rename(int from_directory, const char *from, int to_directory, const cha
 int cal_open_unnamed_in(int directory, unsigned int mode) {
     int descriptor = openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
     if (descriptor < 0) return -errno;
+    static _Atomic int has_names;
     char name[64];
-    if (access(descriptor_name(descriptor, name), F_OK) == 0) return descriptor;
+    if (has_names || access(descriptor_name(descriptor, name), F_OK) == 0) {
+        has_names = 1;
+        return descriptor;
+    }
     close(descriptor);
     return -EOPNOTSUPP;
 }
 
 int cal_link_descriptor_in(int descriptor, int directory, const char *name) {
+    // Older kernels return ENOENT without CAP_DAC_READ_SEARCH.
+    if (linkat(descriptor, "", directory, name, AT_EMPTY_PATH) == 0) return 0;
+    if (errno != ENOENT) return errno;
     char buffer[64];
     int result = linkat(AT_FDCWD, descriptor_name(descriptor, buffer), directory, name, AT_SYMLINK_FOLLOW);
     return result == 0 ? 0 : errno;

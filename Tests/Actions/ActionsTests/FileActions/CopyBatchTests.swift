@@ -1,6 +1,7 @@
 import ActionAPI
 import FileActions
 import Glibc
+import PluginProtocol
 import Rules
 import System
 import Testing
@@ -70,6 +71,68 @@ struct CopyBatchTests {
             }
             #expect(listing(other.root) == ["11: something else"])
             #expect(TestFile.names(in: tree.path("out")).count == count - 1)
+        }
+    }
+
+    @Test func `files of a batch share the directories, of which the first records those that it made`() {
+        withTempTree { tree in
+            TestFile.makeDirectory(tree.path("elsewhere"))
+            TestFile.makeDirectory(tree.path("out"))
+            symlink("../elsewhere", "\(tree.path("out/link"))")
+            let targets = ["out/new/", "out/link/", "out/other/", "out/new/"]
+            var run = BuiltInRun(TransferHandler.copy())
+            run.further = JailTests.allow(tree.path("out"))
+            let invocations = (0..<16).map { number in
+                TestFile.write(tree.path("in/\(number % 2)/\(number)"), "new \(number)")
+                let to = tree.path(targets[number % targets.count])
+                return run.invocation(
+                    tree.path("in/\(number % 2)/\(number)"), templates: ["to": Template(literal: "\(to)/")])
+            }
+            let outcomes = run.handler.run(invocations)
+            for (number, outcome) in outcomes.enumerated() {
+                guard number % 4 != 1 else {
+                    #expect(outcome.code == "outside", "\(outcome)")
+                    continue
+                }
+                let path = tree.path("\(targets[number % targets.count])\(number)")
+                #expect(outcome.outputs == [path], "\(outcome)")
+                #expect(TestFile.read(path) == Array("new \(number)".utf8))
+                #expect(outcome.changes.count == (number == 0 || number == 2 ? 2 : 1), "\(outcome)")
+            }
+            #expect(TestFile.names(in: tree.path("elsewhere")).isEmpty)
+            for (outcome, invocation) in zip(outcomes, invocations).reversed() {
+                for change in outcome.changes.reversed() {
+                    #expect(Undoing.undo(change, invocation.job.event) == nil)
+                }
+            }
+            #expect(TestFile.names(in: tree.path("out")) == [Array("link".utf8)])
+        }
+    }
+
+    @Test func `a copy has the metadata and the content of a file of any size`() throws {
+        try withTempTree { tree in
+            var run = BuiltInRun(TransferHandler.copy())
+            run.expectsSettled = true
+            // Around the size up to which one call copies a file.
+            let sizes = [0, 1, 4096, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, 300_000]
+            let invocations = sizes.map { size in
+                let path = tree.path("in/\(size)")
+                TestFile.write(path, String(repeating: "\(size % 7)", count: size))
+                chmod("\(path)", 0o751)
+                return run.invocation(path, templates: ["to": Template(literal: "\(tree.path("out"))/")])
+            }
+            let outcomes = run.handler.run(invocations)
+            for (size, outcome) in zip(sizes, outcomes) {
+                #expect(outcome.result == .succeeded, "\(outcome)")
+                let (from, to) = (tree.path("in/\(size)"), tree.path("out/\(size)"))
+                #expect(TestFile.read(to) == TestFile.read(from))
+                guard case .present(let source) = KernelFileSystem().stat(from),
+                    case .present(let copy) = KernelFileSystem().stat(to)
+                else { throw Missing(path: to) }
+                #expect(copy.mode == 0o751)
+                #expect(copy.modified == source.modified)
+                #expect(outcome.changes.last?.left == FileMark(copy))
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ struct MoveGroupTests {
         let invocation = run.invocation(
             path,
             templates: ["to": Template(literal: "\(to)"), "on_conflict": Template(literal: conflict)])
-        let move = FileTransfer(invocation, .moved, trash: Trash(home: nil))
+        let move = FileTransfer(invocation, .moved, trash: Trash(home: nil), among: OpenDirectories())
         guard case .staged(let staged) = try move.start(isFlushed: true),
             case .placed(let copy, let name) = try move.publish(staged)
         else { throw Missing(path: path) }
