@@ -97,12 +97,13 @@ final class LauncherProcess: EventSource {
     /// - Parameters:
     ///   - plan: The bytes of the plan.
     ///   - descriptors: Standard input, output and error, the working directory, and the ruleset of a sandbox.
+    ///   - waits: Whether it may block until the launcher reads.
     /// - Returns: 0, or the errno, after which the launcher runs nothing more.
-    func run(_ plan: [UInt8], with descriptors: [Int32]) -> Int32 {
+    func run(_ plan: [UInt8], with descriptors: [Int32], waits: Bool = true) -> Int32 {
         startedBefore.store(started.value, ordering: .relaxed)
         // The handler of an idle launcher.
         whenReady(nil)
-        return cal_send_with_descriptors(control, plan, plan.count, descriptors, descriptors.count)
+        return cal_send_with_descriptors(control, plan, plan.count, descriptors, descriptors.count, waits ? 1 : 0)
     }
 
     /// Whether it has started the program of the last plan.

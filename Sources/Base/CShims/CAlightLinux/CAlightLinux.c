@@ -167,7 +167,8 @@ int cal_socket_pair(int fds[2], int seconds) {
     return 0;
 }
 
-int cal_send_with_descriptors(int socket, const void *bytes, size_t size, const int *descriptors, size_t count) {
+int cal_send_with_descriptors(
+    int socket, const void *bytes, size_t size, const int *descriptors, size_t count, int waits) {
     enum { MOST = 8 };
     if (count > MOST) return EINVAL;
     union {
@@ -188,7 +189,7 @@ int cal_send_with_descriptors(int socket, const void *bytes, size_t size, const 
             rights->cmsg_len = CMSG_LEN(count * sizeof(int));
             memcpy(CMSG_DATA(rights), descriptors, count * sizeof(int));
         }
-        ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+        ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL | (waits ? 0 : MSG_DONTWAIT));
         if (sent < 0 && errno == EINTR) continue;
         if (sent < 0) return errno;
         // The descriptors go with the first byte.

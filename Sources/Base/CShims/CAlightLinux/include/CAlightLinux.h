@@ -73,11 +73,13 @@ int cal_pipe(int fds[2]);
 /// Creates two connected stream sockets (CLOEXEC). Returns 0 or the errno. The first one blocks for at most `seconds`.
 int cal_socket_pair(int fds[2], int seconds);
 
-/// Sends all bytes, at least one, and at most 8 descriptors with the first byte (SCM_RIGHTS). Blocks.
+/// Sends all bytes, at least one, and at most 8 descriptors with the first byte (SCM_RIGHTS). Blocks if
+/// it `waits`.
 ///
 /// Returns 0 or the errno: EPIPE if no receiver is left (without SIGPIPE), EAGAIN if the receiver does not read in
 /// time.
-int cal_send_with_descriptors(int socket, const void *bytes, size_t size, const int *descriptors, size_t count);
+int cal_send_with_descriptors(
+    int socket, const void *bytes, size_t size, const int *descriptors, size_t count, int waits);
 
 /// Receives exactly `size` bytes, and a descriptor (CLOEXEC) if one comes with them, otherwise -1. Blocks.
 ///
