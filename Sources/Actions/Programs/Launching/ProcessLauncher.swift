@@ -93,7 +93,7 @@ package final class ProcessLauncher: Sendable {
     private func prepare(_ command: Command, converses: Bool) throws(LaunchFailure) -> LaunchedProgram {
         let limit = Self.descriptorLimit
         let ruleset = try retrying { () throws(LaunchFailure) in try command.confinement.makeRuleset() }
-        let plan = LaunchPlan(command, descriptorLimit: limit, showsClosing: converses, hasRuleset: ruleset != nil)
+        let plan = LaunchPlan(command, descriptorLimit: limit, hasRuleset: ruleset != nil)
         guard let plan else { throw .containsNUL }
         guard plan.bytes.count <= LaunchPlan.most else {
             throw LaunchFailure("its arguments and its environment are too long", isPermanent: true)
