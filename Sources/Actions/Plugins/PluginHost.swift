@@ -138,7 +138,7 @@ package struct PluginHost: Sendable {
             return invocations.map { _ in error.outcome }
         }
         var outcomes = await perform(run, call)
-        guard !DirectoryRemoval.removeEmpty(run.scratch) else { return outcomes }
+        guard !scratchDirectories.takeBack(run.scratch) else { return outcomes }
         let lost = lostFiles(run, outcomes)
         if lost.contains(true), let place = await keep(run.scratch, for: run.first.job.id) {
             fail(&outcomes, lost, place)
