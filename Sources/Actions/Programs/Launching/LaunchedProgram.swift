@@ -11,8 +11,10 @@ package final class LaunchedProgram {
     package let error: OwnedDescriptor
     private var launcher: LauncherProcess
     private let home: ProcessLauncher
-    /// What the launcher receives; nil once it has.
+    /// The message to the launcher; nil once it has been sent.
     private var start: Start?
+    /// The program's ends of its output pipes, if nobody has to notice that the program closes them.
+    private var held: [OwnedDescriptor] = []
     private var message: [UInt8] = []
     /// How the program terminated, once that is known.
     package private(set) var end: ProgramResult.Termination?
@@ -32,7 +34,7 @@ package final class LaunchedProgram {
     private var isGivenUp = false
     private var isAsked = false
 
-    /// What the launcher receives to start the program.
+    /// The message that makes a launcher start the program, and the descriptors that it contains.
     struct Start {
         /// The bytes of the ``LaunchPlan``.
         let plan: [UInt8]
@@ -42,6 +44,8 @@ package final class LaunchedProgram {
         let error: OwnedDescriptor
         let directory: OpenFile
         let ruleset: OpenFile?
+        /// Whether the output pipes reach end-of-file as soon as the program has closed them.
+        let showsClosing: Bool
         /// Whether the launcher has been idle, and may have been killed or stopped meanwhile.
         let wasIdle: Bool
         /// The errno of the launcher that should have received it.
@@ -97,10 +101,14 @@ package final class LaunchedProgram {
         guard start.problem == 0 else {
             throw LaunchFailure("alight-launch does not accept a plan: \(SystemError(errno: start.problem))")
         }
+        // Otherwise threads are woken for the ends of the pipes just before the run is over.
+        if !start.showsClosing, start.error.raw < Self.mostHeld { held = [start.output, start.error] }
         deadline = .now + Self.startTimeout
         return true
     }
 
+    /// The descriptor number from which on two descriptors are worth more than two wake-ups.
+    private static let mostHeld = 512
     /// The maximum size of a plan that a launcher certainly accepts at once.
     private static let mostAtOnce = 64 << 10
 
@@ -110,7 +118,7 @@ package final class LaunchedProgram {
         home.give(launcher)
     }
 
-    /// Sets the closure that is called on the thread of the loop when ``checkForEnd()`` may have something to read.
+    /// Sets the closure that is called by the loop when ``checkForEnd()`` may have something to read.
     package func whenReady(_ handler: @escaping @Sendable () -> Void) { launcher.whenReady(handler) }
 
     /// Asks the program to exit, and kills it after the grace period.

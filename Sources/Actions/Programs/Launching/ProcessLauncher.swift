@@ -80,7 +80,7 @@ package final class ProcessLauncher: Sendable {
     /// - Parameters:
     ///   - command: The program to run; the caller handles its input, output and timeout.
     ///   - converses: Whether the caller converses with the program: its output pipes reach end-of-file when the
-    ///     program closes them. Otherwise they do when the program and all its descendants have exited.
+    ///     program closes them. Otherwise they need not.
     /// - Returns: The running program; this process's ends of its pipes do not block.
     /// - Throws: The reason why it could not be started. Errors found by the launcher are reported as the program's
     ///   termination instead.
@@ -110,7 +110,7 @@ package final class ProcessLauncher: Sendable {
             for end in [input?.writing, output.reading, error.reading] { end?.setNonBlocking() }
             let start = LaunchedProgram.Start(
                 plan: plan.bytes, input: input?.reading, output: output.writing, error: error.writing,
-                directory: directory, ruleset: ruleset, wasIdle: idle != nil)
+                directory: directory, ruleset: ruleset, showsClosing: converses, wasIdle: idle != nil)
             return LaunchedProgram(
                 launcher, of: self, input: input?.writing ?? OwnedDescriptor(-1), output: output.reading,
                 error: error.reading, start: start)
@@ -155,8 +155,8 @@ package final class ProcessLauncher: Sendable {
 
     /// The soft descriptor limit that Alight was started with, which is restored for programs.
     ///
-    /// The first access raises the limit of this process as far as possible, since a running program takes four
-    /// descriptors, and makes a write to a closed pipe an error. SIGPIPE gets a handler and is not ignored, because
+    /// The first access raises the limit of this process as far as possible, since a running program takes up
+    /// to six descriptors, and makes a write to a closed pipe an error. SIGPIPE gets a handler and is not ignored, because
     /// execve(2) would pass that on.
     private static let descriptorLimit: UInt64 = {
         signal(SIGPIPE) { _ in }

@@ -6,7 +6,7 @@ import System
 
 /// A program from its preparation to its end: writes its input, reads its output, and terminates it when necessary.
 ///
-/// A state machine on the thread of the loop: no thread waits for the program.
+/// A state machine that the loop drives: no thread waits for the program.
 package final class RunningProgram: EventSource, @unchecked Sendable {
     // The members are accessed while `turn` is locked.
     private let turn = Mutex(())
@@ -37,7 +37,7 @@ package final class RunningProgram: EventSource, @unchecked Sendable {
     ///   - program: The program, which has not been started; this process's ends of its pipes do not block.
     ///   - start: The time from which the timeout counts.
     ///   - stop: Terminates the program when raised.
-    ///   - report: Receives the lines of its log as they arrive, on the thread of the loop.
+    ///   - report: Receives the lines of its log as they arrive, on a thread of the loop.
     init(
         _ command: Command, _ program: LaunchedProgram, since start: ContinuousClock.Instant, stop: StopSignal,
         report: @escaping @Sendable (ArraySlice<UInt8>) -> Void
@@ -53,8 +53,8 @@ package final class RunningProgram: EventSource, @unchecked Sendable {
         write()
         let loop = EventLoop.shared
         loop.watch(program.input.raw, .writable, for: self, as: Stream.input.rawValue)
-        loop.watch(program.output.raw, .readable, for: self, as: Stream.output.rawValue)
-        loop.watch(program.error.raw, .readable, for: self, as: Stream.error.rawValue)
+        loop.watch(program.output.raw, .receives, for: self, as: Stream.output.rawValue)
+        loop.watch(program.error.raw, .receives, for: self, as: Stream.error.rawValue)
     }
 
     deinit { EventLoop.shared.forget(self) }
@@ -103,7 +103,7 @@ package final class RunningProgram: EventSource, @unchecked Sendable {
     private func serve() {
         turn.withLock { _ in
             setDeadline()
-            // They are called on the thread of the loop, after this.
+            // They are called by the loop, after this.
             let observation = stop.observe { [weak self] in EventLoop.shared.call { [weak self] in self?.raiseStop() } }
             forgetStop = { [stop] in stop.forget(observation) }
             program.whenReady { [self] in handle { $0.checkForEnd() } }
@@ -114,9 +114,8 @@ package final class RunningProgram: EventSource, @unchecked Sendable {
         handle { program in
             switch number.flatMap(Stream.init) {
             case .input: program.write()
-            // A few times, so that a program that prints much does not delay others.
-            case .output: for _ in 0..<4 where !program.readOutput() { break }
-            case .error: for _ in 0..<4 where !program.readError() { break }
+            case .output: program.read(.output) { program.readOutput() }
+            case .error: program.read(.error) { program.readError() }
             case nil: program.checkTime()
             }
         }
@@ -190,6 +189,12 @@ package final class RunningProgram: EventSource, @unchecked Sendable {
         guard !program.input.write(input, from: &written) || written == input.count else { return }
         program.input.close()
         input = []
+    }
+
+    /// Reads a few times, so that a program that prints much does not delay others.
+    private func read(_ stream: Stream, _ readOnce: () -> Bool) {
+        for _ in 0..<4 where !readOnce() { return }
+        EventLoop.shared.report(stream.rawValue, to: self)
     }
 
     /// Reads once; returns false when no more is available now.
