@@ -44,7 +44,7 @@ BESIDE_C = {
 # Scenarios that take too long for daily use: they need --full, or --quick skips them.
 ONLY_FULL = {"million"}
 NOT_QUICK = {"many-folders", "drop", "files", "growth"}
-NEEDED = ["record", "arrive", "runner", "load", "reference", "rows", "answer", "spawn", "copies"]
+NEEDED = ["record", "arrive", "runner", "floor", "load", "reference", "rows", "answer", "spawn", "copies"]
 
 
 def machine():

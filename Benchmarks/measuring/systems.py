@@ -131,6 +131,14 @@ class SpeakingReference(Reference):
     speaks = True
 
 
+class Floor(System):
+    """The promises of Alight for each file, and nothing else: what the reference would cost with them."""
+
+    name = "C floor"
+    command = ("{programs}/floor", "{watched}", "{disk}/journal.db", str(PROCESSORS), "{record}", "each", "{log}")
+    is_recursive = False
+
+
 RULES = """
 rules:
   - name: bench
@@ -212,5 +220,5 @@ class AlightServedBatch(AlightServed):
     more = BATCH
 
 
-REFERENCES = [Reference, SpeakingReference]
+REFERENCES = [Reference, SpeakingReference, Floor]
 WAYS = [Alight, AlightBuiltIn, AlightServed, AlightBatch, AlightServedBatch]

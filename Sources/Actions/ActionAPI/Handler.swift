@@ -102,8 +102,8 @@ package struct Invocation: Sendable {
     /// Raised when Alight stops.
     package var stop: StopSignal
     package var log: Logger
-    /// Called before the first effect; waits until the action may start, and returns whether it may.
-    package var mayStart: @Sendable () async -> Bool = { true }
+    /// Must be granted before the first effect; nil if the action may start at once.
+    package var permission: StartPermission?
     /// Called before a path is written, so that its new state is known to be the action's own work.
     package var willWrite: @Sendable (PathBytes) -> Void = { _ in }
     /// The record of outputs; nil if no action runs.
@@ -160,6 +160,9 @@ extension Invocation {
 }
 
 extension Invocation {
+    /// Waits until the action may start, and returns whether it may.
+    package func mayStart() async -> Bool { await permission?.wait() ?? true }
+
     /// Returns the parameter as a string; nil if it is missing or not a string.
     package func text(_ name: String) -> String? { parameters[name]?.bytes.map { String(decoding: $0, as: UTF8.self) } }
 

@@ -7,7 +7,7 @@ import Synchronization
 package final class StartPermission: Sendable {
     private struct State {
         var isGranted: Bool?
-        var waiting: [UnsafeContinuation<Bool, Never>] = []
+        var waiting: [@Sendable (Bool) -> Void] = []
     }
 
     private let state = Mutex(State())
@@ -23,12 +23,21 @@ package final class StartPermission: Sendable {
 
     private func decide(_ isGranted: Bool) {
         let waiting = state.withLock { state in
-            guard state.isGranted == nil else { return [UnsafeContinuation<Bool, Never>]() }
+            guard state.isGranted == nil else { return [@Sendable (Bool) -> Void]() }
             state.isGranted = isGranted
             defer { state.waiting = [] }
             return state.waiting
         }
-        for action in waiting { action.resume(returning: isGranted) }
+        for body in waiting { body(isGranted) }
+    }
+
+    /// Calls the closure with the decision, at once or later on the thread that decides; it must not block.
+    package func whenDecided(_ body: @escaping @Sendable (Bool) -> Void) {
+        let isGranted = state.withLock { state in
+            if state.isGranted == nil { state.waiting.append(body) }
+            return state.isGranted
+        }
+        if let isGranted { body(isGranted) }
     }
 
     /// Waits until the permission is granted or refused.
@@ -36,12 +45,6 @@ package final class StartPermission: Sendable {
     /// - Returns: Whether the action may start.
     package func wait() async -> Bool {
         if let isGranted = state.withLock({ $0.isGranted }) { return isGranted }
-        return await withUnsafeContinuation { action in
-            let isGranted = state.withLock { state in
-                if state.isGranted == nil { state.waiting.append(action) }
-                return state.isGranted
-            }
-            if let isGranted { action.resume(returning: isGranted) }
-        }
+        return await withUnsafeContinuation { action in whenDecided { action.resume(returning: $0) } }
     }
 }

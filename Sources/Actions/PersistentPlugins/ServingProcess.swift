@@ -5,7 +5,7 @@ import Programs
 import Synchronization
 import System
 
-/// A serving process, from its start to its exit; a state machine on the thread of the loop.
+/// A serving process, from its start to its exit; a state machine that the loop drives.
 final class ServingProcess: EventSource, @unchecked Sendable {
     // The members are accessed while `turn` is locked.
     private let turn = Mutex(())
@@ -88,8 +88,8 @@ final class ServingProcess: EventSource, @unchecked Sendable {
         turn.withLock { _ in
             let loop = EventLoop.shared
             loop.watch(process.input.raw, .writable, for: self, as: Stream.input.rawValue)
-            loop.watch(process.output.raw, .readable, for: self, as: Stream.output.rawValue)
-            loop.watch(process.error.raw, .readable, for: self, as: Stream.error.rawValue)
+            loop.watch(process.output.raw, .receives, for: self, as: Stream.output.rawValue)
+            loop.watch(process.error.raw, .receives, for: self, as: Stream.error.rawValue)
             process.whenReady { [self] in handle { $0.isOver = $0.process.checkForEnd() } }
         }
         plugin.add(self, number)
@@ -101,8 +101,8 @@ final class ServingProcess: EventSource, @unchecked Sendable {
             case .output:
                 // Log output before an answer belongs to the request of that answer.
                 _ = process.readError()
-                _ = process.readOutput()
-            case .error: _ = process.readError()
+                if process.readOutput() { EventLoop.shared.report(Stream.output.rawValue, to: process) }
+            case .error: if process.readError() { EventLoop.shared.report(Stream.error.rawValue, to: process) }
             case .input, nil: break
             }
         }

@@ -8,9 +8,9 @@ import System
 
 extension PluginHost {
     /// Has a serving process answer the request, and says how that ended.
-    func serve(_ run: Run, _ serving: Call.Serving) async -> [Outcome] {
+    func serve(_ run: Run, _ serving: Call.Serving, _ made: Request) async -> [Outcome] {
         let (call, invocation) = (run.program, run.first)
-        var (request, input) = run.request()
+        var (request, input) = made
         var command = Command(
             executable: call.executable, arguments: call.arguments,
             environment: environment.variables(for: nil, adding: invocation.environment) + [RequestVariables.version],

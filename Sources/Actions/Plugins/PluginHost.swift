@@ -116,7 +116,8 @@ package struct PluginHost: Sendable {
         let scratch: PathBytes
         /// Whether each file was there before; an earlier step may have moved it.
         let hadInput: [Bool]
-        fileprivate var made: Request?
+        /// Nil for a program that receives none.
+        fileprivate(set) var request: Request?
         var confinement = ProgramConfinement()
 
         init(_ program: Call, _ invocations: ArraySlice<Invocation>, scratch: PathBytes) {
@@ -127,16 +128,6 @@ package struct PluginHost: Sendable {
         var first: Invocation { invocations[invocations.startIndex] }
 
         func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
-
-        /// The request, which is created while the program starts if it has not been before.
-        func request() -> Request {
-            if let made { return made }
-            let request = PluginRequest(invocations, scratch: scratch)
-            // Without parameters the request contains no number that JSON cannot represent.
-            let made = (request, (try? request.encodedBytes()) ?? [])
-            self.made = made
-            return made
-        }
     }
 
     private func run(_ invocations: ArraySlice<Invocation>, _ call: (Invocation) -> Call) async -> [Outcome] {
@@ -147,7 +138,7 @@ package struct PluginHost: Sendable {
             return invocations.map { _ in error.outcome }
         }
         var outcomes = await perform(run, call)
-        guard !DirectoryRemoval.removeEmpty(run.scratch) else { return outcomes }
+        guard !scratchDirectories.takeBack(run.scratch) else { return outcomes }
         let lost = lostFiles(run, outcomes)
         if lost.contains(true), let place = await keep(run.scratch, for: run.first.job.id) {
             fail(&outcomes, lost, place)
@@ -200,7 +191,7 @@ package struct PluginHost: Sendable {
         case ends(Outcome)
         /// The request is too large.
         case isSplit
-        case serves(Call.Serving)
+        case serves(Call.Serving, Request)
         case starts
     }
 
@@ -211,8 +202,8 @@ package struct PluginHost: Sendable {
             let half = run.invocations.count / 2
             return await self.run(run.invocations.prefix(half), call)
                 + self.run(run.invocations.dropFirst(half), call)
-        case .serves(let serving):
-            return explained(await serve(run, serving), run.program, mayPass: false)
+        case .serves(let serving, let request):
+            return explained(await serve(run, serving, request), run.program, mayPass: false)
         case .starts:
             let log = ProgramLog(logger: run.first.log)
             return conclude(run, log, await start(run, log))
@@ -220,26 +211,26 @@ package struct PluginHost: Sendable {
     }
 
     @inline(never) private func prepare(_ run: Run) -> Preparation {
-        let (program, first) = (run.program, run.first)
-        // A request for one event that is never too large is written while the program starts.
-        if program.serving != nil || run.invocations.count > 1 || !first.hasSmallRequest {
+        let program = run.program
+        if program.input == .request {
             let request = PluginRequest(run.invocations, scratch: run.scratch)
             guard let input = try? request.encodedBytes() else {
                 return .ends(Outcome(.failed, "the parameters can't be written as JSON", code: "bad-request"))
             }
-            guard input.count <= Self.requestLimit || program.input == .nothing else {
+            guard input.count <= Self.requestLimit else {
                 guard run.invocations.count == 1 else { return .isSplit }
                 let message = "the request has \(input.count) bytes, and 1 MiB is allowed"
                 return .ends(Outcome(.failed, message, code: "bad-request"))
             }
-            run.made = (request, input)
+            run.request = (request, input)
         }
         do throws(Problem) {
             run.confinement = try confinement(of: program, run.invocations, scratch: run.scratch)
         } catch {
             return .ends(.cannotStart("\(program.program): \(error.message)", mayPass: false))
         }
-        return program.serving.map { .serves($0) } ?? .starts
+        guard let serving = program.serving, let request = run.request else { return .starts }
+        return .serves(serving, request)
     }
 
     /// Returns the table by which the outcomes of a run are found.
@@ -307,21 +298,26 @@ package struct PluginHost: Sendable {
 
     /// Runs the program once, in the environment of the first event.
     private func start(_ run: Run, _ log: ProgramLog) async -> ProgramResult {
-        let progress = run.first.progress
-        return await launcher.run(
-            command(run), stop: run.first.stop, mayStart: run.first.mayStart,
-            report: { line in
-                if case .progress(let fraction, let message) = log.take(line) { progress(fraction, message) }
-            }, lateInput: { run.program.input == .request ? run.request().input : [] })
+        switch program(run, log) {
+        case .success(let program): await program.run(run.first.permission)
+        case .failure(let failure): ProgramResult(termination: failure.termination)
+        }
     }
 
-    @inline(never) private func command(_ run: Run) -> Command {
+    @inline(never) private func program(_ run: Run, _ log: ProgramLog) -> Result<RunningProgram, LaunchFailure> {
+        let progress = run.first.progress
+        return launcher.prepare(command(run), stop: run.first.stop) { line in
+            if case .progress(let fraction, let message) = log.take(line) { progress(fraction, message) }
+        }
+    }
+
+    private func command(_ run: Run) -> Command {
         let (call, invocation) = (run.program, run.first)
         var command = Command(
             executable: call.executable, arguments: call.arguments,
             environment: variables(for: invocation, scratch: run.scratch),
             directory: directory(of: call, invocation, run.confinement, scratch: run.scratch),
-            output: call.answers ? .collected(limit: ResponseReader.limit) : .reported,
+            input: run.request?.input ?? [], output: call.answers ? .collected(limit: ResponseReader.limit) : .reported,
             timeout: invocation.timeout, grace: grace)
         command.entersDirectoryFirst = invocation.directory == nil
         command.hasInput = call.input == .request
@@ -335,7 +331,7 @@ package struct PluginHost: Sendable {
     @inline(never) private func conclude(_ run: Run, _ log: ProgramLog, _ ended: ProgramResult) -> [Outcome] {
         log.finish(unread: ended.unread)
         let results = table(of: run).outcomes(of: ended, count: run.invocations.count)
-        let outcomes = recorded(results, of: run.program, run.first.log, run.request(), ended.termination)
+        let outcomes = recorded(results, of: run.program, run.first.log, run.request, ended.termination)
         return explained(outcomes, run.program, mayPass: ended.miss?.mayPass(in: run.confinement) ?? false)
     }
 
@@ -343,12 +339,16 @@ package struct PluginHost: Sendable {
     ///
     /// `way` is how the process terminated; nil for one that still runs.
     func recorded(
-        _ results: (outcomes: [Outcome], notices: [String]), of call: Call, _ log: Logger, _ made: Request,
+        _ results: (outcomes: [Outcome], notices: [String]), of call: Call, _ log: Logger, _ request: Request?,
         _ termination: ProgramResult.Termination?
     ) -> [Outcome] {
         for notice in results.notices { log.warning("\(call.program): in its reply, \(notice)") }
-        let retained = RecordedRequest(made.request, sent: made.input, schema: call.parameters)
-        return retained.recorded(with: results.outcomes, of: termination)
+        let retained = request.map { RecordedRequest($0.request, sent: $0.input, schema: call.parameters) }
+        var outcomes = results.outcomes
+        for index in outcomes.indices {
+            outcomes[index].process = ProcessDetails(termination, request: retained?.text(for: index))
+        }
+        return outcomes
     }
 
     private func keep(_ scratch: PathBytes, for job: JobID) async -> (place: PathBytes, problem: String?)? {
@@ -391,12 +391,5 @@ extension Invocation {
     /// Whether the file of the event is there; a directory entry that cannot be read counts as a file.
     fileprivate var hasInput: Bool {
         job.event.kind != .deleted && KernelFileSystem().stat(job.event.path) != .absent
-    }
-
-    /// Whether the request contains nothing of unknown length, so that it is far below the limit.
-    fileprivate var hasSmallRequest: Bool {
-        guard case .object(let members) = parameters, members.isEmpty else { return false }
-        let event = job.event
-        return batch == nil && steps.isEmpty && event.tail == nil && event.before == nil && event.sameAs.isEmpty
     }
 }

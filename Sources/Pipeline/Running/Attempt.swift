@@ -148,7 +148,7 @@ final class Attempt: Sendable {
         var invocation = rule.invocation(
             for: job, now: now, timeout: timeout, count: inputs.count, stop: stop, log: log)
         invocation.outputClaims = outputClaims
-        invocation.mayStart = { [permission] in await permission.wait() }
+        invocation.permission = permission
         invocation.willWrite = { [self] path in
             // Before the file exists, so that a rule that runs for it at once knows its depth.
             chains.add(path, of: job.event.path)

@@ -72,7 +72,7 @@ extension Outcome: JSONRecord {
 }
 
 extension ProcessDetails: JSONRecord {
-    package static var empty: ProcessDetails { ProcessDetails(request: "") }
+    package static var empty: ProcessDetails { ProcessDetails() }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member("status", &status)

@@ -13,19 +13,18 @@ package struct LaunchPlan {
     /// - Parameters:
     ///   - command: The program to run.
     ///   - descriptorLimit: The soft limit of descriptors; 0 leaves it unchanged.
-    ///   - showsClosing: Whether the output pipes reach end-of-file as soon as all writers have closed them.
     ///   - hasRuleset: Whether the ruleset of a sandbox is sent with the plan.
-    package init?(_ command: Command, descriptorLimit: UInt64, showsClosing: Bool = false, hasRuleset: Bool = false) {
+    package init?(_ command: Command, descriptorLimit: UInt64, hasRuleset: Bool = false) {
         var writer = Writer()
         writer.bytes.reserveCapacity(2048)
-        writer.bytes += "ALIGHTL5".utf8
+        writer.bytes += "ALIGHTL6".utf8
         let start = writer.bytes.count
         writer.add(UInt32(0))
         let confinement = command.confinement
         let (limits, user) = (confinement.limits, confinement.user)
         // In the order of their bits in launch.h.
         let flags = [
-            showsClosing, confinement.nice != nil, user != nil, hasRuleset, !confinement.allowsNetwork,
+            confinement.nice != nil, user != nil, hasRuleset, !confinement.allowsNetwork,
             !confinement.isRequired, command.entersDirectoryFirst,
         ]
         writer.add(flags.enumerated().reduce(UInt32(0)) { $1.element ? $0 | 1 << UInt32($1.offset) : $0 })

@@ -2,15 +2,19 @@ import CAlightLinux
 import Glibc
 package import System
 
-/// A program that `alight-launch` runs, with this process's ends of its pipes; used by one thread at a time.
+/// A program that `alight-launch` will run or runs, with this process's ends of its pipes; used by one thread at a time.
 ///
 /// If the last reference goes before the program has exited, the program is killed, with all its descendants.
 package final class LaunchedProgram {
     package let input: OwnedDescriptor
     package let output: OwnedDescriptor
     package let error: OwnedDescriptor
-    private let launcher: LauncherProcess
-    private let pool: LauncherPool
+    private var launcher: LauncherProcess
+    private let home: ProcessLauncher
+    /// The message to the launcher; nil once it has been sent.
+    private var start: Start?
+    /// The program's ends of its output pipes, if nobody has to notice that the program closes them.
+    private var held: [OwnedDescriptor] = []
     private var message: [UInt8] = []
     /// How the program terminated, once that is known.
     package private(set) var end: ProgramResult.Termination?
@@ -30,19 +34,91 @@ package final class LaunchedProgram {
     private var isGivenUp = false
     private var isAsked = false
 
-    init(
-        _ launcher: LauncherProcess, of pool: LauncherPool, input: OwnedDescriptor, output: OwnedDescriptor,
-        error: OwnedDescriptor
-    ) {
-        self.launcher = launcher
-        self.pool = pool
-        self.input = input
-        self.output = output
-        self.error = error
-        deadline = .now + Self.startTimeout
+    /// The message that makes a launcher start the program, and the descriptors that it contains.
+    struct Start {
+        /// The bytes of the ``LaunchPlan``.
+        let plan: [UInt8]
+        /// Nil for an input of nothing.
+        let input: OwnedDescriptor?
+        let output: OwnedDescriptor
+        let error: OwnedDescriptor
+        let directory: OpenFile
+        let ruleset: OpenFile?
+        /// Whether the output pipes reach end-of-file as soon as the program has closed them.
+        let showsClosing: Bool
+        /// Whether the launcher has been idle, and may have been killed or stopped meanwhile.
+        let wasIdle: Bool
+        /// The errno of the launcher that should have received it.
+        var problem: Int32 = 0
+
+        fileprivate var descriptors: [Int32] {
+            let all = [input?.raw ?? ProcessLauncher.null, output.raw, error.raw, directory.descriptor]
+            return ruleset.map { all + [$0.descriptor] } ?? all
+        }
     }
 
-    /// Sets the closure that is called on the thread of the loop when ``checkForEnd()`` may have something to read.
+    /// - Parameters:
+    ///   - launcher: The launcher that will run it.
+    ///   - home: Gets the launcher back.
+    ///   - input: The writing end of its standard input; closed for a program without.
+    ///   - output: The reading end of its standard output.
+    ///   - error: The reading end of its standard error.
+    ///   - start: What the launcher receives; nil if it has been sent.
+    init(
+        _ launcher: LauncherProcess, of home: ProcessLauncher, input: OwnedDescriptor, output: OwnedDescriptor,
+        error: OwnedDescriptor, start: Start? = nil
+    ) {
+        self.start = start
+        (self.launcher, self.home) = (launcher, home)
+        (self.input, self.output, self.error) = (input, output, error)
+    }
+
+    /// Starts it, once.
+    ///
+    /// - Parameter waits: Whether that may block, which it does if the launcher has to be replaced, or the plan is
+    ///   large.
+    /// - Returns: False if it would block; it must then be called again.
+    /// - Throws: The reason why it could not be started.
+    func start(waits: Bool) throws(LaunchFailure) -> Bool {
+        guard var start else { return true }
+        let descriptors = start.descriptors
+        defer { withExtendedLifetime(start) {} }
+        if start.problem == 0 {
+            guard waits || start.plan.count <= Self.mostAtOnce else { return false }
+            start.problem = launcher.run(start.plan, with: descriptors, waits: waits)
+        }
+        if start.problem != 0 {
+            self.start = start
+            guard waits else { return false }
+            if start.wasIdle || start.problem == EAGAIN {
+                // It has not read the whole plan, so nothing was run.
+                launcher.kill()
+                launcher = try home.makeLauncher()
+                start.problem = launcher.run(start.plan, with: descriptors)
+            }
+        }
+        self.start = nil
+        guard start.problem == 0 else {
+            throw LaunchFailure("alight-launch does not accept a plan: \(SystemError(errno: start.problem))")
+        }
+        // Otherwise threads are woken for the ends of the pipes just before the run is over.
+        if !start.showsClosing, start.error.raw < Self.mostHeld { held = [start.output, start.error] }
+        deadline = .now + Self.startTimeout
+        return true
+    }
+
+    /// The descriptor number from which on two descriptors are worth more than two wake-ups.
+    private static let mostHeld = 512
+    /// The maximum size of a plan that a launcher certainly accepts at once.
+    private static let mostAtOnce = 64 << 10
+
+    /// Gives the launcher back, since the program must not be started.
+    func cancel() {
+        start = nil
+        home.give(launcher)
+    }
+
+    /// Sets the closure that is called by the loop when ``checkForEnd()`` may have something to read.
     package func whenReady(_ handler: @escaping @Sendable () -> Void) { launcher.whenReady(handler) }
 
     /// Asks the program to exit, and kills it after the grace period.
@@ -121,7 +197,7 @@ package final class LaunchedProgram {
         default: end = .notLaunched(words)
         }
         // A launcher that could not even read its plan, or prepare for it, exits.
-        if news == 0 || status == 0 { pool.give(launcher) } else { launcher.whenReady(nil) }
+        if news == 0 || status == 0 { home.give(launcher) } else { launcher.whenReady(nil) }
     }
 
     /// Returns how the program terminated according to the exit of the launcher, which has sent no message; nil until

@@ -8,7 +8,7 @@ import System
 /// It exits with the last reference, and the program that it runs is killed.
 final class LauncherProcess: EventSource {
     private struct State {
-        /// Called on the thread of the loop when something has arrived from the launcher.
+        /// Called by the loop when something has arrived from the launcher.
         var handler: (@Sendable () -> Void)?
         /// Whether something has arrived while there was no handler.
         var hasNews = false
@@ -75,8 +75,8 @@ final class LauncherProcess: EventSource {
         return nil
     }
 
-    /// Reaps a child that is about to exit, and calls the closure on the thread of the loop with its wait status; if
-    /// another part of the process has reaped it, it counts as killed.
+    /// Reaps a child that is about to exit, and has the loop call the closure with its wait status; if another part of
+    /// the process has reaped it, it counts as killed.
     static func reap(
         _ child: pid_t, after pause: Duration = .microseconds(500), then body: @escaping @Sendable (Int32) -> Void
     ) {
@@ -97,12 +97,13 @@ final class LauncherProcess: EventSource {
     /// - Parameters:
     ///   - plan: The bytes of the plan.
     ///   - descriptors: Standard input, output and error, the working directory, and the ruleset of a sandbox.
+    ///   - waits: Whether it may block until the launcher reads.
     /// - Returns: 0, or the errno, after which the launcher runs nothing more.
-    func run(_ plan: [UInt8], with descriptors: [Int32]) -> Int32 {
+    func run(_ plan: [UInt8], with descriptors: [Int32], waits: Bool = true) -> Int32 {
         startedBefore.store(started.value, ordering: .relaxed)
         // The handler of an idle launcher.
         whenReady(nil)
-        return cal_send_with_descriptors(control, plan, plan.count, descriptors, descriptors.count)
+        return cal_send_with_descriptors(control, plan, plan.count, descriptors, descriptors.count, waits ? 1 : 0)
     }
 
     /// Whether it has started the program of the last plan.
@@ -118,7 +119,10 @@ final class LauncherProcess: EventSource {
     /// Sends an order for the running program; it has no effect when that has exited.
     ///
     /// - Returns: False when the launcher accepts no orders.
-    func send(_ order: Order) -> Bool { cal_send_byte(control, order.rawValue) == 0 }
+    func send(_ order: Order) -> Bool {
+        // The socket alone does not wake it.
+        cal_send_byte(control, order.rawValue) == 0 && cal_signal_child(identifier, SIGUSR1) == 0
+    }
 
     /// Resumes the launcher if it was stopped; its program is not affected.
     ///

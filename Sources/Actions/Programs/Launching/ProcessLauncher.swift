@@ -42,59 +42,36 @@ package final class ProcessLauncher: Sendable {
     /// - Parameters:
     ///   - command: The program to run.
     ///   - stop: Terminates the program when raised.
-    ///   - mayStart: Called before the program starts; returns false to cancel the start.
     ///   - report: Receives the lines of its log as they arrive, up to ``OutputLines/limit``; must not block.
-    ///   - lateInput: Returns its standard input, while it is already starting; nil for that of the command.
     /// - Returns: How the program terminated, including that it could not be started.
     package func run(
-        _ command: Command, stop: StopSignal, mayStart: () async -> Bool = { true },
-        report: @escaping @Sendable (ArraySlice<UInt8>) -> Void = { _ in }, lateInput: (() -> [UInt8])? = nil
+        _ command: Command, stop: StopSignal, report: @escaping @Sendable (ArraySlice<UInt8>) -> Void = { _ in }
     ) async -> ProgramResult {
-        let start = ContinuousClock.now
-        let launched: Result<LaunchedProgram, LaunchFailure>
-        do throws(LaunchFailure) {
-            launched = .success(try await launch(command, mayStart))
-        } catch {
-            launched = .failure(error)
+        switch prepare(command, stop: stop, report: report) {
+        case .success(let program): await program.run()
+        case .failure(let failure): ProgramResult(termination: failure.termination)
         }
-        return await withUnsafeContinuation { continuation in
-            serve(launched, command, since: start, stop, report, lateInput) { continuation.resume(returning: $0) }
-        }
-    }
-
-    /// Everything for the start is released before the program runs.
-    private func launch(
-        _ command: Command, _ mayStart: () async -> Bool
-    ) async throws(LaunchFailure) -> LaunchedProgram {
-        let prepared = try prepare(command, converses: false)
-        if await mayStart() { return try start(prepared) }
-        pool.give(prepared.launcher)
-        throw LaunchFailure("Alight stops")
     }
 
     /// Runs a program, and blocks until it and all its descendants have exited.
     package func runBlocking(
         _ command: Command, stop: StopSignal = StopSignal(),
-        report: @escaping @Sendable (ArraySlice<UInt8>) -> Void = { _ in }, lateInput: (() -> [UInt8])? = nil
+        report: @escaping @Sendable (ArraySlice<UInt8>) -> Void = { _ in }
     ) -> ProgramResult {
-        let start = ContinuousClock.now
-        let launched = Result { () throws(LaunchFailure) in try self.start(command, converses: false) }
-        let result = Request<ProgramResult>()
-        serve(launched, command, since: start, stop, report, lateInput, whenEnded: result.end)
-        return result.wait() ?? ProgramResult(termination: .stopped)
+        switch prepare(command, stop: stop, report: report) {
+        case .success(let program): program.runBlocking()
+        case .failure(let failure): ProgramResult(termination: failure.termination)
+        }
     }
 
-    @inline(never) private func serve(
-        _ launched: Result<LaunchedProgram, LaunchFailure>, _ command: Command, since start: ContinuousClock.Instant,
-        _ stop: StopSignal, _ report: @escaping @Sendable (ArraySlice<UInt8>) -> Void, _ lateInput: (() -> [UInt8])?,
-        whenEnded: @escaping @Sendable (ProgramResult) -> Void
-    ) {
-        switch launched {
-        case .success(let program):
-            let input = lateInput?() ?? command.input
-            RunningProgram(command, program, input: input, since: start, report: report, whenEnded: whenEnded)
-                .begin(stop: stop)
-        case .failure(let failure): whenEnded(ProgramResult(termination: failure.termination))
+    /// Prepares a program, whose timeout counts from here; the parameters are those of ``run(_:stop:report:)``.
+    package func prepare(
+        _ command: Command, stop: StopSignal, report: @escaping @Sendable (ArraySlice<UInt8>) -> Void
+    ) -> Result<RunningProgram, LaunchFailure> {
+        let start = ContinuousClock.now
+        return Result { () throws(LaunchFailure) in
+            RunningProgram(
+                command, try prepare(command, converses: false), since: start, stop: stop, report: report)
         }
     }
 
@@ -103,32 +80,20 @@ package final class ProcessLauncher: Sendable {
     /// - Parameters:
     ///   - command: The program to run; the caller handles its input, output and timeout.
     ///   - converses: Whether the caller converses with the program: its output pipes reach end-of-file when the
-    ///     program closes them. Otherwise they do when the program and all its descendants have exited.
+    ///     program closes them. Otherwise they need not.
     /// - Returns: The running program; this process's ends of its pipes do not block.
     /// - Throws: The reason why it could not be started. Errors found by the launcher are reported as the program's
     ///   termination instead.
     package func start(_ command: Command, converses: Bool = true) throws(LaunchFailure) -> LaunchedProgram {
-        try start(prepare(command, converses: converses))
+        let program = try prepare(command, converses: converses)
+        _ = try program.start(waits: true)
+        return program
     }
 
-    /// Everything that the start of a program needs.
-    private struct Prepared {
-        var plan: [UInt8]
-        var directory: OpenFile
-        var ruleset: OpenFile?
-        var launcher: LauncherProcess
-        /// Whether the launcher has been idle, and may have been killed or stopped meanwhile.
-        var wasIdle: Bool
-        /// Nil for an input of nothing.
-        var input: Pipe?
-        var output: Pipe
-        var error: Pipe
-    }
-
-    private func prepare(_ command: Command, converses: Bool) throws(LaunchFailure) -> Prepared {
+    private func prepare(_ command: Command, converses: Bool) throws(LaunchFailure) -> LaunchedProgram {
         let limit = Self.descriptorLimit
         let ruleset = try retrying { () throws(LaunchFailure) in try command.confinement.makeRuleset() }
-        let plan = LaunchPlan(command, descriptorLimit: limit, showsClosing: converses, hasRuleset: ruleset != nil)
+        let plan = LaunchPlan(command, descriptorLimit: limit, hasRuleset: ruleset != nil)
         guard let plan else { throw .containsNUL }
         guard plan.bytes.count <= LaunchPlan.most else {
             throw LaunchFailure("its arguments and its environment are too long", isPermanent: true)
@@ -136,51 +101,30 @@ package final class ProcessLauncher: Sendable {
         let directory = try retrying { () throws(LaunchFailure) in try Self.open(command.directory) }
         // Before the pipes: many threads may wait here for their launcher, and the pipes need six descriptors.
         let idle = pool.take()
-        let launcher = if let idle { idle } else { try retrying(spawner.makeLauncher) }
+        let launcher = if let idle { idle } else { try makeLauncher() }
         do {
             let (input, output, error) = try retrying { () throws(LaunchFailure) in
                 (command.hasInput ? try Pipe() : nil, try Pipe(), try Pipe())
             }
-            return Prepared(
-                plan: plan.bytes, directory: directory, ruleset: ruleset, launcher: launcher, wasIdle: idle != nil,
-                input: input, output: output, error: error)
+            // The program can open these ends of its pipes through /proc, and fill and empty them.
+            for end in [input?.writing, output.reading, error.reading] { end?.setNonBlocking() }
+            let start = LaunchedProgram.Start(
+                plan: plan.bytes, input: input?.reading, output: output.writing, error: error.writing,
+                directory: directory, ruleset: ruleset, showsClosing: converses, wasIdle: idle != nil)
+            return LaunchedProgram(
+                launcher, of: self, input: input?.writing ?? OwnedDescriptor(-1), output: output.reading,
+                error: error.reading, start: start)
         } catch {
             pool.give(launcher)
             throw error
         }
     }
 
-    private func start(_ prepared: Prepared) throws(LaunchFailure) -> LaunchedProgram {
-        let (input, output, error) = (prepared.input, prepared.output, prepared.error)
-        // The program's ends, of which the launcher has copies by then.
-        defer {
-            input?.reading.close()
-            output.writing.close()
-            error.writing.close()
-        }
-        var descriptors = [
-            input?.reading.raw ?? Self.null, output.writing.raw, error.writing.raw, prepared.directory.descriptor,
-        ]
-        if let ruleset = prepared.ruleset { descriptors.append(ruleset.descriptor) }
-        defer { withExtendedLifetime((prepared.directory, prepared.ruleset)) {} }
-        var launcher = prepared.launcher
-        var problem = launcher.run(prepared.plan, with: descriptors)
-        if problem != 0, prepared.wasIdle {
-            // It has not read the whole plan, so nothing was run.
-            launcher.kill()
-            launcher = try retrying(spawner.makeLauncher)
-            problem = launcher.run(prepared.plan, with: descriptors)
-        }
-        guard problem == 0 else {
-            throw LaunchFailure("alight-launch does not accept a plan: \(SystemError(errno: problem))")
-        }
-        // The launcher may have been woken on this processor, and have to wait for it.
-        sched_yield()
-        // The program is already starting. It can open these ends of its pipes through /proc, and fill and empty them.
-        let ends = [input?.writing ?? OwnedDescriptor(-1), output.reading, error.reading]
-        for end in ends { end.setNonBlocking() }
-        return LaunchedProgram(launcher, of: pool, input: ends[0], output: ends[1], error: ends[2])
-    }
+    /// Starts another launcher; blocks for as long as that takes.
+    func makeLauncher() throws(LaunchFailure) -> LauncherProcess { try retrying(spawner.makeLauncher) }
+
+    /// Takes a launcher back, which is free for another program.
+    func give(_ launcher: LauncherProcess) { pool.give(launcher) }
 
     /// Retries an operation that needs descriptors a few times, since other threads may soon close some.
     private func retrying<Value>(_ body: () throws(LaunchFailure) -> Value) throws(LaunchFailure) -> Value {
@@ -211,8 +155,8 @@ package final class ProcessLauncher: Sendable {
 
     /// The soft descriptor limit that Alight was started with, which is restored for programs.
     ///
-    /// The first access raises the limit of this process as far as possible, since a running program takes four
-    /// descriptors, and makes a write to a closed pipe an error. SIGPIPE gets a handler and is not ignored, because
+    /// The first access raises the limit of this process as far as possible, since a running program takes up
+    /// to six descriptors, and makes a write to a closed pipe an error. SIGPIPE gets a handler and is not ignored, because
     /// execve(2) would pass that on.
     private static let descriptorLimit: UInt64 = {
         signal(SIGPIPE) { _ in }
@@ -222,7 +166,7 @@ package final class ProcessLauncher: Sendable {
     }()
 
     /// The input of programs that have none.
-    private static let null = Glibc.open("/dev/null", O_RDONLY | O_CLOEXEC)
+    static let null = Glibc.open("/dev/null", O_RDONLY | O_CLOEXEC)
 
     /// A pipe whose ends are closed automatically and are never inherited by accident.
     private struct Pipe {

@@ -1,3 +1,5 @@
+package import Rules
+
 /// How a program terminated, and what it wrote.
 package struct ProgramResult: Sendable {
     package enum Termination: Sendable, Hashable {
@@ -53,4 +55,19 @@ package struct ProgramResult: Sendable {
     package var duration: Duration = .zero
 
     package init(termination: Termination) { self.termination = termination }
+}
+
+extension ProcessDetails {
+    /// - Parameters:
+    ///   - termination: How the process terminated; nil for one that has answered the request and still runs.
+    ///   - request: The request, if it received one.
+    package init(_ termination: ProgramResult.Termination?, request: String?) {
+        self.init(request: request)
+        switch termination {
+        case .exited(let status): self.status = status
+        case .signalled(let signal): self.signal = signal
+        // A program that Alight terminated has neither.
+        case .timedOut, .stopped, .outputTooLarge, .couldNotStart, .notLaunched, nil: break
+        }
+    }
 }

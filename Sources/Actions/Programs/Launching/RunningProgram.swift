@@ -1,23 +1,24 @@
-import ActionAPI
+package import ActionAPI
 import CAlightLinux
 import Glibc
 import Synchronization
 import System
 
-/// Writes the input of a running program, reads its output, and terminates it when necessary.
+/// A program from its preparation to its end: writes its input, reads its output, and terminates it when necessary.
 ///
-/// A state machine on the thread of the loop: no thread waits for the program.
-final class RunningProgram: EventSource, @unchecked Sendable {
+/// A state machine that the loop drives: no thread waits for the program.
+package final class RunningProgram: EventSource, @unchecked Sendable {
     // The members are accessed while `turn` is locked.
     private let turn = Mutex(())
     private let output: Command.Output
     private let grace: Duration
     private let whenOverdue: @Sendable () -> Void
-    private let input: [UInt8]
+    private var input: [UInt8]
     private let program: LaunchedProgram
     private let start: ContinuousClock.Instant
+    private let stop: StopSignal
     private let report: @Sendable (ArraySlice<UInt8>) -> Void
-    private let whenEnded: @Sendable (ProgramResult) -> Void
+    private var whenEnded: @Sendable (ProgramResult) -> Void = { _ in }
     private var written = 0
     private var deadline: ContinuousClock.Instant
     private var forgetStop: () -> Void = {}
@@ -32,56 +33,95 @@ final class RunningProgram: EventSource, @unchecked Sendable {
     private enum Stream: Int { case input, output, error }
 
     /// - Parameters:
-    ///   - command: The command that was run; its own input is not used.
-    ///   - program: The running program; this process's ends of its pipes do not block.
-    ///   - input: The bytes for standard input.
+    ///   - command: The command to run.
+    ///   - program: The program, which has not been started; this process's ends of its pipes do not block.
     ///   - start: The time from which the timeout counts.
-    ///   - report: Receives the lines of its log as they arrive, on the thread of the loop.
-    ///   - whenEnded: Called once it and all its descendants have exited, on the thread of the loop.
+    ///   - stop: Terminates the program when raised.
+    ///   - report: Receives the lines of its log as they arrive, on a thread of the loop.
     init(
-        _ command: Command, _ program: LaunchedProgram, input: [UInt8], since start: ContinuousClock.Instant,
-        report: @escaping @Sendable (ArraySlice<UInt8>) -> Void,
-        whenEnded: @escaping @Sendable (ProgramResult) -> Void
+        _ command: Command, _ program: LaunchedProgram, since start: ContinuousClock.Instant, stop: StopSignal,
+        report: @escaping @Sendable (ArraySlice<UInt8>) -> Void
     ) {
-        (output, grace, whenOverdue) = (command.output, command.grace, command.whenOverdue)
-        self.input = input
+        (output, grace, whenOverdue, input) = (command.output, command.grace, command.whenOverdue, command.input)
         self.program = program
         self.start = start
+        self.stop = stop
         self.report = report
-        self.whenEnded = whenEnded
         // A timeout of more than a century has no effect, and would overflow the clock.
         deadline = start + min(command.timeout, .seconds(3_155_760_000))
+        // Nothing else depends on the program's start.
+        write()
+        let loop = EventLoop.shared
+        loop.watch(program.input.raw, .writable, for: self, as: Stream.input.rawValue)
+        loop.watch(program.output.raw, .receives, for: self, as: Stream.output.rawValue)
+        loop.watch(program.error.raw, .receives, for: self, as: Stream.error.rawValue)
     }
 
-    /// Starts to serve the program, which keeps this object alive until it has exited.
-    func begin(stop: StopSignal) {
+    deinit { EventLoop.shared.forget(self) }
+
+    /// Runs the program once it has the permission, and waits until it and all its descendants have exited.
+    ///
+    /// Nothing that the start needs is kept until then.
+    package func run(_ permission: StartPermission? = nil) async -> ProgramResult {
+        await withUnsafeContinuation { continuation in
+            begin(permission) { continuation.resume(returning: $0) }
+        }
+    }
+
+    /// Runs the program, and blocks until it and all its descendants have exited.
+    func runBlocking() -> ProgramResult {
+        let result = Request<ProgramResult>()
+        begin(nil, whenEnded: result.end)
+        return result.wait() ?? ProgramResult(termination: .stopped)
+    }
+
+    private func begin(_ permission: StartPermission?, whenEnded: @escaping @Sendable (ProgramResult) -> Void) {
+        self.whenEnded = whenEnded
+        guard let permission else { return begin(waits: true) }
+        permission.whenDecided { [self] isGranted in
+            if isGranted { return begin(waits: false) }
+            program.cancel()
+            end(.notLaunched("Alight stops"))
+        }
+    }
+
+    private func begin(waits: Bool) {
+        do throws(LaunchFailure) {
+            if try program.start(waits: waits) { return serve() }
+            let thread = WorkerThread(name: "alight-start") { [self] in begin(waits: true) }
+            guard let thread else { throw LaunchFailure("no thread can be started") }
+            thread.detach()
+        } catch {
+            end(error.termination)
+        }
+    }
+
+    /// Ends a program that never ran.
+    private func end(_ termination: ProgramResult.Termination) { whenEnded(ProgramResult(termination: termination)) }
+
+    /// Serves the started program, which keeps this object alive until it has exited.
+    private func serve() {
         turn.withLock { _ in
-            write()
-            let loop = EventLoop.shared
-            loop.watch(program.input.raw, .writable, for: self, as: Stream.input.rawValue)
-            loop.watch(program.output.raw, .readable, for: self, as: Stream.output.rawValue)
-            loop.watch(program.error.raw, .readable, for: self, as: Stream.error.rawValue)
             setDeadline()
-            // They are called on the thread of the loop, after this.
-            let observation = stop.observe { [weak self] in EventLoop.shared.call { [weak self] in self?.stop() } }
-            forgetStop = { stop.forget(observation) }
+            // They are called by the loop, after this.
+            let observation = stop.observe { [weak self] in EventLoop.shared.call { [weak self] in self?.raiseStop() } }
+            forgetStop = { [stop] in stop.forget(observation) }
             program.whenReady { [self] in handle { $0.checkForEnd() } }
         }
     }
 
-    func handle(_ number: Int?) {
+    package func handle(_ number: Int?) {
         handle { program in
             switch number.flatMap(Stream.init) {
             case .input: program.write()
-            // A few times, so that a program that prints much does not delay others.
-            case .output: for _ in 0..<4 where !program.readOutput() { break }
-            case .error: for _ in 0..<4 where !program.readError() { break }
+            case .output: program.read(.output) { program.readOutput() }
+            case .error: program.read(.error) { program.readError() }
             case nil: program.checkTime()
             }
         }
     }
 
-    private func stop() { handle { if $0.cause == nil { $0.terminate(.stopped) } } }
+    private func raiseStop() { handle { if $0.cause == nil { $0.terminate(.stopped) } } }
 
     private func handle(_ event: (RunningProgram) -> Void) {
         let hasEnded = turn.withLock { _ in
@@ -130,7 +170,6 @@ final class RunningProgram: EventSource, @unchecked Sendable {
         for _ in 0..<16 where !readOutput() { break }
         for _ in 0..<16 where !readError() { break }
         for stream in [program.input, program.output, program.error] { stream.close() }
-        EventLoop.shared.forget(self)
         outputLines.finish(report)
         errorLines.finish(report)
         ended.lastLine = errorLines.lastLine ?? outputLines.lastLine
@@ -147,7 +186,15 @@ final class RunningProgram: EventSource, @unchecked Sendable {
     /// Writes as much as the pipe accepts now.
     private func write() {
         // After EPIPE, the program does not read more, which is allowed.
-        if !program.input.write(input, from: &written) || written == input.count { program.input.close() }
+        guard !program.input.write(input, from: &written) || written == input.count else { return }
+        program.input.close()
+        input = []
+    }
+
+    /// Reads a few times, so that a program that prints much does not delay others.
+    private func read(_ stream: Stream, _ readOnce: () -> Bool) {
+        for _ in 0..<4 where !readOnce() { return }
+        EventLoop.shared.report(stream.rawValue, to: self)
     }
 
     /// Reads once; returns false when no more is available now.

@@ -79,7 +79,7 @@ final class Spawner: Sendable {
         var process: pid_t = 0
         var socket: Int32 = -1
         var error = request.withUnsafeBytes {
-            cal_send_with_descriptors(connection.socket.descriptor, $0.baseAddress, $0.count, nil, 0)
+            cal_send_with_descriptors(connection.socket.descriptor, $0.baseAddress, $0.count, nil, 0, 1)
         }
         if error == 0 {
             error = cal_receive_with_descriptor(connection.socket.descriptor, &process, 4, &socket)

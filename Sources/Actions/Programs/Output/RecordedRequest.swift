@@ -1,6 +1,5 @@
 package import JSON
 package import PluginProtocol
-package import Rules
 
 /// A request as the journal stores it: without secrets, limited in size, and with a single event of a batch.
 package struct RecordedRequest {
@@ -27,7 +26,7 @@ package struct RecordedRequest {
     ///
     /// For a batch it contains that event alone, and the number of events in `event_count`: otherwise all events would
     /// be stored once for each of them.
-    func text(for index: Int) -> String {
+    package func text(for index: Int) -> String {
         if let sent { return sent }
         var retained = request
         retained.events = [request.events[index]]
@@ -36,27 +35,6 @@ package struct RecordedRequest {
         guard let bytes = try? retained.encodedBytes() else { return "{}" }
         if bytes.count <= Self.limit { return String(decoding: bytes.dropLast(), as: UTF8.self) }
         return JSONValue(json: bytes)?.object.map(Self.bounded) ?? "{}"
-    }
-
-    /// Returns the outcomes of the events with the records of their process.
-    ///
-    /// - Parameters:
-    ///   - outcomes: One outcome for each event.
-    ///   - termination: How the process terminated; nil for one that has answered the request and still runs.
-    /// - Returns: The outcomes, in order.
-    package func recorded(with outcomes: [Outcome], of termination: ProgramResult.Termination?) -> [Outcome] {
-        var outcomes = outcomes
-        for index in outcomes.indices {
-            var details = ProcessDetails(request: text(for: index))
-            switch termination {
-            case .exited(let status): details.status = status
-            case .signalled(let number): details.signal = number
-            // A program that Alight terminated has neither.
-            case .timedOut, .stopped, .outputTooLarge, .couldNotStart, .notLaunched, nil: break
-            }
-            outcomes[index].process = details
-        }
-        return outcomes
     }
 
     /// The whole request, without secrets.

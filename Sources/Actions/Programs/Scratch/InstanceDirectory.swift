@@ -1,3 +1,4 @@
+import CAlightLinux
 import Glibc
 import Synchronization
 import System
@@ -20,6 +21,8 @@ final class InstanceDirectory: Sendable {
         var current: Made?
         /// Earlier ones that still exist.
         var earlier: [Made] = []
+        /// Empty directories in the current one that no attempt uses.
+        var spare: [PathBytes] = []
     }
 
     private let directories: RuntimeDirectories
@@ -29,6 +32,7 @@ final class InstanceDirectory: Sendable {
     /// The number of scratch directories that were created in it.
     let count = Atomic(0)
     private static let instances = Atomic(0)
+    private static let mostSpare = 16
 
     init(in directories: RuntimeDirectories, journal: PathBytes?) {
         (self.directories, self.journal) = (directories, journal)
@@ -67,9 +71,31 @@ final class InstanceDirectory: Sendable {
     func leave(_ path: PathBytes) {
         state.withLock { state in
             guard let left = state.current, left.path == path else { return }
-            state.current = nil
+            (state.current, state.spare) = (nil, [])
             if path.withCString({ access($0, F_OK) }) == 0 { state.earlier.append(left) } else { close(left.lock) }
         }
+    }
+
+    /// Whether the directory is in the current one, and few are spare.
+    func mayKeep(_ directory: PathBytes) -> Bool {
+        state.withLock { $0.spare.count < Self.mostSpare && $0.current?.path == directory.parent }
+    }
+
+    /// Keeps an empty directory for another attempt; returns true.
+    func keep(_ directory: PathBytes) -> Bool {
+        state.withLock { $0.spare.append(directory) }
+        return true
+    }
+
+    /// Renames a spare directory; returns false if there is none.
+    func renameSpare(to directory: PathBytes, in parent: PathBytes) -> Bool {
+        let spare = state.withLock { $0.current?.path == parent ? $0.spare.popLast() : nil }
+        guard let spare else { return false }
+        let error = spare.withCString { from in
+            directory.withCString { cal_rename(AT_FDCWD, from, AT_FDCWD, $0, CAL_RENAME_NEW) }
+        }
+        if error != 0 { _ = DirectoryRemoval.removeEmpty(spare) }
+        return error == 0
     }
 
     /// Removes the directory with everything that programs have left in it.

@@ -40,7 +40,7 @@ package struct ScratchDirectories: Sendable {
         }
     }
 
-    /// Creates an empty directory with mode 0700, which no other attempt gets until ``remove(_:)``.
+    /// Returns an empty directory with mode 0700, which no other attempt gets until ``takeBack(_:)`` or ``remove(_:)``.
     ///
     /// It belongs to the user, who can then also traverse the directory that contains it, but not read that. Its name
     /// ends with the id of the job, for ``removeAbandoned(_:)``.
@@ -58,6 +58,7 @@ package struct ScratchDirectories: Sendable {
             let parent = try own.path(mode: mode)
             // Each has another name: a process left from an earlier attempt finds nothing by the old one.
             let directory = parent.appending("\(own.count.add(1, ordering: .relaxed).newValue)\(suffix)")
+            if mode == 0o700, own.renameSpare(to: directory, in: parent) { return directory }
             if directory.withCString({ mkdir($0, 0o700) }) == 0 { return directory }
             switch errno {
             // A program may have created directories next to its own.
@@ -70,6 +71,15 @@ package struct ScratchDirectories: Sendable {
             case let error: throw ScratchFailure(error, "create", directory)
             }
         }
+    }
+
+    /// Takes an empty directory back, to remove it or to give it to another attempt under another name: on some file
+    /// systems, that costs a tenth.
+    ///
+    /// - Returns: False if it is not empty, and stays.
+    package func takeBack(_ directory: PathBytes) -> Bool {
+        if own.mayKeep(directory), DirectoryRemoval.isUnchanged(directory) { return own.keep(directory) }
+        return DirectoryRemoval.removeEmpty(directory)
     }
 
     /// How often the directory of this process is created again for one attempt.

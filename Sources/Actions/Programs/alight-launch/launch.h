@@ -15,17 +15,15 @@ enum result { EXITED, CANNOT_START, NO_RESOURCES, NOT_FOUND, FORBIDDEN };
 enum { CONTINUES, EXITS };
 
 enum {
-    /// The pipes of the program's output reach end-of-file when all writers have closed them, not when the run is over.
-    FLAG_SHOWS_CLOSING = 1,
-    FLAG_NICE = 2,
-    FLAG_USER = 4,
+    FLAG_NICE = 1,
+    FLAG_USER = 2,
     /// The plan comes with a Landlock ruleset, and the program can access only the files in it.
-    FLAG_FILES = 8,
-    FLAG_NO_NETWORK = 16,
+    FLAG_FILES = 4,
+    FLAG_NO_NETWORK = 8,
     /// Parts of the sandbox that the kernel does not support are skipped.
-    FLAG_IF_POSSIBLE = 32,
+    FLAG_IF_POSSIBLE = 16,
     /// The working directory is entered before the user is changed, who need not be able to reach it.
-    FLAG_ENTERS_FIRST = 64,
+    FLAG_ENTERS_FIRST = 32,
 };
 
 enum limit { LIMIT_CPU, LIMIT_MEMORY, LIMIT_FILES, LIMIT_PROCESSES, LIMIT_FILE_SIZE, LIMIT_COUNT };
@@ -88,7 +86,6 @@ struct plan next_plan(void);
 /// Records that a plan has arrived, before the rest of it is read.
 void record_plan(void);
 bool is_waiting_for_plan(void);
-void close_received(struct plan *plan, int index);
 void free_plan(struct plan *plan);
 
 /// Reports the result of the run to Alight; exits when Alight is gone.
@@ -117,8 +114,14 @@ bool shut_off_network(void);
 /// Reports why the child has failed.
 void report_failure(const struct plan *plan);
 
-/// Waits until the program and all its descendants have exited; returns the program's wait status.
-int wait_for_all(pid_t program, const struct plan *plan);
+/// Waits until the child no longer shares this memory: it has become a program, or has exited.
+void await_program(void);
+/// Returns the plan of the program that runs or has run; NULL before that.
+const struct plan *current_plan(void);
+
+/// Waits until the child, the program that it becomes, and all its descendants have exited; returns the wait status of
+/// the child.
+int wait_for_all(pid_t child);
 
 enum order {
     /// The deadline has passed.
@@ -135,16 +138,9 @@ enum order {
 /// Blocks all signals, and queues those that are orders for next_order().
 void set_up_signals(void);
 
-/// Unblocks and blocks the signals that are orders.
+/// Waits for the next order, until `deadline` (a value of milliseconds(), or -1 for none).
 ///
-/// Signals that arrive before a plan are discarded. Orders that arrive after it stay pending until block_signals().
-void unblock_signals(void);
-void block_signals(void);
-
-/// Discards orders by signal that were meant for an earlier run.
-void discard_signals(void);
-
-/// Waits for the next order while a program runs, until `deadline` (a value of milliseconds(), or -1 for none).
+/// Orders that arrive before a plan were meant for an earlier run. None is returned while a child shares this memory.
 enum order next_order(int64_t deadline);
 int64_t milliseconds(void);
 

@@ -10,7 +10,8 @@
 //   Landlock ruleset of its sandbox, if it has one. The sender has opened what the plan names, and nothing that other
 //   users could replace is opened again;
 //   'T', which asks the program to exit and kills it after the grace period; the second 'T' kills it at once;
-//   'K', which kills it at once. Both are ignored when no program runs.
+//   'K', which kills it at once. Both are ignored when no program runs. SIGUSR1 follows each of them, since the launcher
+//   is not woken by the socket, which its waiting child reads.
 // SIGTERM acts as 'T', SIGINT and SIGHUP act as 'K'. The end of the socket means that Alight has exited, and kills the
 // program at once.
 // For each plan the launcher replies how the program exited, or why it could not be started. The reply consists of
@@ -25,7 +26,7 @@
 // With the argument 'spawn' it is no launcher itself, but forks them (spawn.c).
 //
 // The format of a plan, with 32-bit numbers in native byte order unless noted otherwise:
-//   "ALIGHTL5", size of the rest; flags (launch.h), grace in ms,
+//   "ALIGHTL6", size of the rest; flags (launch.h), grace in ms,
 //   linger in ms, descriptor limit (64 bits, 0 = unchanged); umask,
 //   niceness, I/O priority (0 = unchanged); limits (64 bits each, all bits set =
 //   unchanged): seconds of processor time, bytes of memory, descriptors, processes
@@ -118,58 +119,21 @@ static void become(const struct plan *plan) {
     // They are all above 2, because the launcher itself uses 0 to 2.
     for (int index = 0; index < STREAM_COUNT; index++) dup2(plan->received[index], index);
     if (!confine(plan)) return;
-    // Counted before execve, so that no program runs uncounted.
-    __atomic_fetch_add(start_count, 1, __ATOMIC_RELEASE);
-    execve(plan->executable, plan->arguments, plan->environment);
-    failure.error = errno;
-    failure.step = STEP_EXECUTABLE;
-    __atomic_fetch_sub(start_count, 1, __ATOMIC_RELEASE);
-}
-
-/// Starts the program in a new child, after another child could not.
-static pid_t start_again(const struct plan *plan) {
-    failure.step = STEP_NONE;
-    // Not fork: the child shares this memory, so it can report where it failed without a pipe, which close_range would
-    // close and which would count against the program's own limits.
-    pid_t program = vfork();
-    if (program < 0) fail("cannot fork: too many processes, or no memory");
-    if (program != 0) return program;
-    start_session();
-    become(plan);
-    _exit(1);
-}
-
-static void reap(pid_t child, int *status) {
-    while (waitpid(child, status, 0) < 0 && errno == EINTR) continue;
-}
-
-/// The number of started programs when the child was created.
-static uint32_t previous_start_count;
-static uint32_t load_start_count(void) { return __atomic_load_n(start_count, __ATOMIC_ACQUIRE); }
-
-/// Returns the process of a program once it has started; 0 when it cannot be started, which has then been reported.
-static pid_t await_start(pid_t program, const struct plan *plan) {
-    for (int attempt = 1; failure.step != STEP_NONE || load_start_count() == previous_start_count; attempt++) {
-        reap(program, NULL);
-        if (failure.step == STEP_NONE) {
-            report(NO_RESOURCES, CONTINUES, "its process was killed before it started");
-            return 0;
-        }
+    for (int attempt = 1;; attempt++) {
+        // Counted before execve, so that no program runs uncounted.
+        __atomic_fetch_add(start_count, 1, __ATOMIC_RELEASE);
+        execve(plan->executable, plan->arguments, plan->environment);
+        failure.error = errno;
+        __atomic_fetch_sub(start_count, 1, __ATOMIC_RELEASE);
         // Another process still has the file open for writing, even if it is only about to call execve itself.
-        if (failure.error != ETXTBSY || attempt == 50) {
-            report_failure(plan);
-            return 0;
-        }
+        if (failure.error != ETXTBSY || attempt == 50) break;
         nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
-        program = start_again(plan);
     }
-    return program;
+    failure.step = STEP_EXECUTABLE;
 }
 
 /// The stage of the child that waits for a plan.
-///
-/// A child that has handed over the plan cannot become the program itself.
-static volatile enum { WAITING, RECEIVING, STARTING, HANDED_OVER } stage;
+static volatile enum { WAITING, RECEIVING, STARTING } stage;
 /// The plan that the child has received.
 static struct plan plan;
 /// Nonzero until the kernel stores 0 here, when the child no longer shares this memory.
@@ -177,84 +141,71 @@ static volatile pid_t sharing;
 
 void record_plan(void) { stage = RECEIVING; }
 
-/// Gives the child a descriptor table of its own; until then it shares that of the launcher.
-static bool unshare_descriptors(void) {
-    // This closes no descriptor. Containers often forbid unshare(2), whatever its flags.
-    return close_range(~0U, ~0U, CLOSE_RANGE_UNSHARE) == 0 || unshare(CLONE_FILES) == 0;
+bool is_waiting_for_plan(void) { return stage == WAITING; }
+
+void await_program(void) {
+    while (sharing != 0) syscall(SYS_futex, &sharing, FUTEX_WAIT, -1, NULL, NULL, 0);
 }
 
-/// Waits for a plan, and becomes its program; runs in the child.
-///
-/// The launcher, which shares this memory, only sleeps meanwhile.
+const struct plan *current_plan(void) { return stage == STARTING && sharing == 0 ? &plan : NULL; }
+
+/// Waits for a plan, and becomes its program; runs in the child, or in the launcher's own memory after vfork.
 static int run_next_plan(void *unused) {
     (void)unused;
     start_session();
-    plan = next_plan();
+    if (stage == WAITING) plan = next_plan();
     prepare_confinement(&plan);
-    if (!unshare_descriptors()) {
-        stage = HANDED_OVER;
-        _exit(0);
-    }
     stage = STARTING;
     become(&plan);
     _exit(1);
 }
 
-/// Creates a child that waits for the next plan, and returns when it has become a program or has exited; -1 if no such
-/// child can be created.
+/// Creates a child that waits for the next plan.
 ///
-/// The child is created before a plan arrives, so that the plan does not have to wait: creating the child, with its
-/// session, takes as long as everything else until the program starts. As after vfork, this process does nothing until
-/// then, but it sleeps like an idle process.
-static pid_t await_program(void) {
+/// It is created before a plan arrives, so that the plan does not have to wait: creating the child, with its session,
+/// takes as long as everything else until the program starts. As after vfork, it shares the memory of this process, which
+/// does nothing until the child has become the program or has exited. That, and not the start, is what wakes this
+/// process: it has no copies of the descriptors that the child receives.
+static pid_t create_child(void) {
     // The child needs another stack, because this function waits on the current one.
     static char stack[128 << 10] __attribute__((aligned(64)));
-    failure.step = STEP_NONE;
-    stage = WAITING;
     sharing = -1;
-    int flags = CLONE_VM | CLONE_FILES | CLONE_CHILD_CLEARTID | SIGCHLD;
-    pid_t child = clone(run_next_plan, stack + sizeof stack, flags, NULL, NULL, NULL, &sharing);
-    if (child < 0) return -1;
-    unblock_signals();
-    // After a handler the call restarts by itself, so errno, which the child shares, does not change until the end.
-    while (sharing != 0) syscall(SYS_futex, &sharing, FUTEX_WAIT, -1, NULL, NULL, 0);
-    block_signals();
+    pid_t child = clone(
+        run_next_plan, stack + sizeof stack, CLONE_VM | CLONE_CHILD_CLEARTID | SIGCHLD, NULL, NULL, NULL, &sharing);
+    if (child >= 0) return child;
+    // Without such a child: first the plan, then a child.
+    sharing = 0;
+    plan = next_plan();
+    child = vfork();
+    if (child < 0) fail("cannot fork: too many processes, or no memory");
+    if (child == 0) run_next_plan(NULL);
+    for (int index = 0; index < DESCRIPTOR_COUNT; index++) {
+        if (plan.received[index] >= 0) close(plan.received[index]);
+    }
     return child;
 }
 
-bool is_waiting_for_plan(void) { return stage == WAITING; }
-
-/// Waits until a program runs; returns 0 if its start failed, which has then been reported.
-static pid_t next_program(void) {
-    for (;;) {
-        discard_signals();
-        previous_start_count = load_start_count();
-        pid_t child = await_program();
-        if (child < 0) {
-            // Without such a child: first the plan, then a child.
-            plan = next_plan();
-            discard_signals();
-            stage = HANDED_OVER;
-        } else if (stage == HANDED_OVER) {
-            reap(child, NULL);
-        }
-        if (stage == HANDED_OVER) {
-            prepare_inheritance(&plan);
-            prepare_confinement(&plan);
-            return await_start(start_again(&plan), &plan);
-        }
-        if (stage == STARTING) {
-            // The next child inherits these settings.
-            prepare_inheritance(&plan);
-            return await_start(child, &plan);
-        }
-        int status = 0;
-        reap(child, &status);
+/// Runs the next program, and reports how it ended.
+static void run_program(void) {
+    failure.step = STEP_NONE;
+    stage = WAITING;
+    uint32_t previous = __atomic_load_n(start_count, __ATOMIC_ACQUIRE);
+    int status = wait_for_all(create_child());
+    if (__atomic_load_n(start_count, __ATOMIC_ACQUIRE) != previous) {
+        report(EXITED, status, "");
+    } else if (stage == STARTING) {
+        if (failure.step == STEP_NONE) report(NO_RESOURCES, CONTINUES, "its process was killed before it started");
+        else report_failure(&plan);
+    } else {
         if (failure.step != STEP_NONE) fail("cannot make a session");
         // The child has reported why there is no program, or Alight is gone.
         if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
         if (stage != WAITING) fail("it was killed while it read a plan");
+        return;
     }
+    // The next child inherits these settings.
+    prepare_inheritance(&plan);
+    free_plan(&plan);
 }
 
 int main(int count, char **arguments) {
@@ -272,21 +223,5 @@ int main(int count, char **arguments) {
     set_up_signals();
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) fail("cannot become a subreaper");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("cannot give up new privileges");
-    for (;;) {
-        pid_t program = next_program();
-        if (program > 0) {
-            // Alight then notices when the program closes its input.
-            close_received(&plan, 0);
-            // While the others are open, their reader is not woken just before the run is over.
-            for (int index = 1; index < STREAM_COUNT && plan.flags & FLAG_SHOWS_CLOSING; index++) {
-                close_received(&plan, index);
-            }
-            // An open directory cannot be unmounted.
-            close_received(&plan, DIRECTORY);
-            close_received(&plan, RULESET);
-            report(EXITED, wait_for_all(program, &plan), "");
-        }
-        for (int index = 0; index < DESCRIPTOR_COUNT; index++) close_received(&plan, index);
-        free_plan(&plan);
-    }
+    for (;;) run_program();
 }

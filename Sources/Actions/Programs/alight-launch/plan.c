@@ -126,7 +126,7 @@ static char *read_body(struct plan *plan, size_t got, uint32_t *size) {
         got = sizeof start;
     }
     memcpy(&start, arrived, sizeof start);
-    if (memcmp(start.magic, "ALIGHTL5", MAGIC_SIZE) != 0) fail("the plan is of another version");
+    if (memcmp(start.magic, "ALIGHTL6", MAGIC_SIZE) != 0) fail("the plan is of another version");
     if (start.size > MAX_SIZE) fail("the plan is too large");
     got -= sizeof start;
     // The decoder detects what is then missing at the end.
@@ -169,11 +169,6 @@ struct plan next_plan(void) {
     if (cursor.at != cursor.end) fail("the plan is longer than it specifies");
     if (!(plan.flags & FLAG_FILES) != (plan.received[RULESET] < 0)) fail("a plan arrived without its descriptors");
     return plan;
-}
-
-void close_received(struct plan *plan, int index) {
-    if (plan->received[index] >= 0) close(plan->received[index]);
-    plan->received[index] = -1;
 }
 
 void free_plan(struct plan *plan) {

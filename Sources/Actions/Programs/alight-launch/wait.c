@@ -69,29 +69,19 @@ static void kill_children(void) {
     fclose(list);
 }
 
-static bool has_child, is_terminated_by_signal, is_killed_by_signal;
+static bool has_child, is_called, is_terminated_by_signal, is_killed_by_signal;
 /// The descriptor from which signals are read; not handlers, which each child would have to reset.
 static int signals;
 /// Whether Alight has closed its end of the socket.
 static bool is_orphaned;
 
-/// The orders by signal that arrived after the plan and before they could be read.
-static volatile sig_atomic_t early[NSIG];
-static pid_t reader;
-
-/// Handles a signal that arrives while the launcher or its child waits for a plan.
-///
-/// There is nothing to stop then, and the signal must not reach the next program.
-static void record_early_signal(int number) {
-    if (getpid() == reader && !is_waiting_for_plan()) early[number] = 1;
-}
-
-static const int order_signals[] = {SIGTERM, SIGINT, SIGHUP};
-enum { ORDER_SIGNALS = sizeof order_signals / sizeof *order_signals };
+/// Handles a signal for a child that waits for a plan: it must not reach the program.
+static void ignore_signal(int number) { (void)number; }
 
 void set_up_signals(void) {
-    reader = getpid();
-    block_signals();
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
     // Blocked signals stay pending even where the default is to ignore them, and the program inherits no unusual
     // actions. By raw system call, because posix_spawn ignores two signals that the C library reserves for itself.
     static const uint64_t default_action[4];
@@ -102,32 +92,14 @@ void set_up_signals(void) {
         SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU,
         SIGXFSZ, SIGVTALRM, SIGPROF, SIGIO, SIGPWR,
     };
-    struct sigaction action = {.sa_handler = record_early_signal, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = ignore_signal, .sa_flags = SA_RESTART};
     for (size_t index = 0; index < sizeof sent / sizeof *sent; index++) sigaction(sent[index], &action, NULL);
     sigset_t wanted;
     sigemptyset(&wanted);
-    sigaddset(&wanted, SIGCHLD);
-    for (int index = 0; index < ORDER_SIGNALS; index++) sigaddset(&wanted, order_signals[index]);
+    static const int orders[] = {SIGCHLD, SIGUSR1, SIGTERM, SIGINT, SIGHUP};
+    for (size_t index = 0; index < sizeof orders / sizeof *orders; index++) sigaddset(&wanted, orders[index]);
     signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0) fail("no descriptor for signals");
-}
-
-void block_signals(void) {
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, NULL);
-    for (int index = 0; index < ORDER_SIGNALS; index++) {
-        if (!early[order_signals[index]]) continue;
-        early[order_signals[index]] = 0;
-        kill(reader, order_signals[index]);
-    }
-}
-
-void unblock_signals(void) {
-    sigset_t wanted;
-    sigemptyset(&wanted);
-    for (int index = 0; index < ORDER_SIGNALS; index++) sigaddset(&wanted, order_signals[index]);
-    sigprocmask(SIG_UNBLOCK, &wanted, NULL);
 }
 
 static void read_signals(void) {
@@ -137,16 +109,12 @@ static void read_signals(void) {
         size_t count = (size_t)size / sizeof *infos;
         for (size_t index = 0; index < count; index++) {
             if (infos[index].ssi_signo == SIGCHLD) has_child = true;
+            else if (infos[index].ssi_signo == SIGUSR1) is_called = true;
             else if (infos[index].ssi_signo == SIGTERM) is_terminated_by_signal = true;
             else is_killed_by_signal = true;
         }
         if (count < sizeof infos / sizeof *infos) return;
     }
-}
-
-void discard_signals(void) {
-    read_signals();
-    has_child = is_terminated_by_signal = is_killed_by_signal = false;
 }
 
 int64_t milliseconds(void) {
@@ -179,21 +147,31 @@ static bool test_and_clear(bool *flag) {
 enum order next_order(int64_t deadline) {
     for (;;) {
         if (test_and_clear(&has_child)) return ORDER_CHILD;
-        if (test_and_clear(&is_terminated_by_signal)) return ORDER_TERMINATE;
-        if (test_and_clear(&is_killed_by_signal)) return ORDER_KILL;
+        if (is_waiting_for_plan()) is_terminated_by_signal = is_killed_by_signal = false;
+        if (is_called || is_terminated_by_signal || is_killed_by_signal) {
+            // The order may have come before the child has received its plan.
+            await_program();
+            if (test_and_clear(&is_terminated_by_signal)) return ORDER_TERMINATE;
+            if (test_and_clear(&is_killed_by_signal)) return ORDER_KILL;
+            // If the child has died without a plan, that and the order are for the next one.
+            enum order order = is_waiting_for_plan() ? ORDER_NONE : receive_order();
+            is_called = is_called && (order != ORDER_NONE || is_waiting_for_plan());
+            if (order != ORDER_NONE) return order;
+        }
         int64_t left = deadline < 0 ? 0 : deadline - milliseconds();
         if (left < 0) left = 0;
         struct timespec limit = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
-        struct pollfd descriptors[] = {
-            {.fd = is_orphaned ? -1 : CONTROL, .events = POLLIN}, {.fd = signals, .events = POLLIN},
-        };
+        // Only the end of the socket is noticed here: its bytes may be for the child.
+        struct pollfd descriptors[] = {{.fd = is_orphaned ? -1 : CONTROL}, {.fd = signals, .events = POLLIN}};
         int count = ppoll(descriptors, 2, deadline < 0 ? NULL : &limit, NULL);
         if (count == 0) return ORDER_NONE;
         if (count < 0) continue;
         if (descriptors[1].revents != 0) read_signals();
         if (descriptors[0].revents == 0) continue;
-        enum order order = receive_order();
-        if (order != ORDER_NONE) return order;
+        is_orphaned = true;
+        // A child that waits for a plan exits by itself, unless its plan has been sent.
+        await_program();
+        return ORDER_QUIT;
     }
 }
 
@@ -210,14 +188,35 @@ static bool has_used_up_time(pid_t program, uint64_t seconds) {
         && (user + system) / (unsigned long long)sysconf(_SC_CLK_TCK) >= seconds;
 }
 
-int wait_for_all(pid_t program, const struct plan *plan) {
+int wait_for_all(pid_t program) {
     int status = 0;
     bool has_exited = false, is_terminating = false, is_killing = false;
-    bool is_timed = plan->limits[LIMIT_CPU] != UINT64_MAX;
     int64_t deadline = -1;
     for (;;) {
-        bool is_out_of_time =
-            is_timed && !has_exited && !is_killing && has_used_up_time(program, plan->limits[LIMIT_CPU]);
+        enum order order = next_order(deadline);
+        const struct plan *plan = current_plan();
+        switch (order) {
+        case ORDER_CHILD:
+            break;
+        case ORDER_TERMINATE:
+            if (is_terminating || has_exited || plan == NULL) {
+                is_killing = true;
+            } else {
+                is_terminating = true;
+                deadline = milliseconds() + plan->grace;
+                kill(-program, SIGTERM);
+                kill(-program, SIGCONT);
+            }
+            break;
+        case ORDER_OTHER:
+            fail("another plan arrived while a program runs");
+        case ORDER_NONE:
+        case ORDER_KILL:
+        case ORDER_QUIT:
+            is_killing = true;
+        }
+        bool is_timed = plan != NULL && plan->limits[LIMIT_CPU] != UINT64_MAX && !has_exited && !is_killing;
+        bool is_out_of_time = is_timed && has_used_up_time(program, plan->limits[LIMIT_CPU]);
         for (;;) {
             int one;
             pid_t process = waitpid(-1, &one, WNOHANG | __WALL);
@@ -233,32 +232,12 @@ int wait_for_all(pid_t program, const struct plan *plan) {
             if (process != program) continue;
             status = is_out_of_time ? SIGXCPU : one;
             has_exited = true;
-            int64_t linger = milliseconds() + plan->linger;
+            int64_t linger = milliseconds() + (plan == NULL ? 0 : plan->linger);
             if (deadline < 0 || linger < deadline) deadline = linger;
         }
         if (is_killing) {
             kill_children();
             deadline = milliseconds() + 5;
-        }
-        switch (next_order(deadline)) {
-        case ORDER_CHILD:
-            break;
-        case ORDER_TERMINATE:
-            if (is_terminating || has_exited) {
-                is_killing = true;
-            } else {
-                is_terminating = true;
-                deadline = milliseconds() + plan->grace;
-                kill(-program, SIGTERM);
-                kill(-program, SIGCONT);
-            }
-            break;
-        case ORDER_OTHER:
-            fail("another plan arrived while a program runs");
-        case ORDER_NONE:
-        case ORDER_KILL:
-        case ORDER_QUIT:
-            is_killing = true;
         }
     }
 }

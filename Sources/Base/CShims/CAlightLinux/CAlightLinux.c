@@ -26,6 +26,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/timerfd.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -167,7 +168,8 @@ int cal_socket_pair(int fds[2], int seconds) {
     return 0;
 }
 
-int cal_send_with_descriptors(int socket, const void *bytes, size_t size, const int *descriptors, size_t count) {
+int cal_send_with_descriptors(
+    int socket, const void *bytes, size_t size, const int *descriptors, size_t count, int waits) {
     enum { MOST = 8 };
     if (count > MOST) return EINVAL;
     union {
@@ -188,7 +190,7 @@ int cal_send_with_descriptors(int socket, const void *bytes, size_t size, const 
             rights->cmsg_len = CMSG_LEN(count * sizeof(int));
             memcpy(CMSG_DATA(rights), descriptors, count * sizeof(int));
         }
-        ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+        ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL | (waits ? 0 : MSG_DONTWAIT));
         if (sent < 0 && errno == EINTR) continue;
         if (sent < 0) return errno;
         // The descriptors go with the first byte.
@@ -350,19 +352,27 @@ int cal_make_epoll(void) {
 }
 
 int cal_watch(int epoll, int fd, enum cal_readiness what, uint64_t key) {
-    static const uint32_t events[] = {
-        [CAL_READABLE] = EPOLLIN, [CAL_WRITABLE] = EPOLLOUT | EPOLLET, [CAL_RECEIVES] = EPOLLIN | EPOLLET,
+    struct epoll_event event = {
+        .events = EPOLLET | (what == CAL_WRITABLE ? EPOLLOUT : EPOLLIN), .data.u64 = key,
     };
-    struct epoll_event event = {.events = events[what], .data.u64 = key};
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
 }
 
-int cal_await(int epoll, uint64_t *keys, int count, int64_t nanoseconds) {
+int cal_await(int epoll, uint64_t *keys, int count) {
     struct epoll_event events[64];
-    // Rounded up, so that a deadline has passed afterwards; at most some days.
-    int64_t limit = nanoseconds < 0 ? -1 : (nanoseconds + 999999) / 1000000;
-    if (limit > INT32_MAX) limit = INT32_MAX;
-    int ready = epoll_wait(epoll, events, count < 64 ? count : 64, (int)limit);
+    int ready = epoll_wait(epoll, events, count < 64 ? count : 64, -1);
     for (int index = 0; index < ready; index++) keys[index] = events[index].data.u64;
     return ready >= 0 ? ready : 0;
+}
+
+int cal_make_timer(void) {
+    int timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    return timer >= 0 ? timer : -errno;
+}
+
+int cal_set_timer(int timer, int64_t nanoseconds) {
+    // A time of zero would stop it.
+    int64_t time = nanoseconds > 0 ? nanoseconds : 1;
+    struct itimerspec limit = {.it_value = {.tv_sec = time / 1000000000, .tv_nsec = time % 1000000000}};
+    return timerfd_settime(timer, 0, &limit, NULL) == 0 ? 0 : errno;
 }

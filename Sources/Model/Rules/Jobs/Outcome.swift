@@ -87,10 +87,10 @@ package struct ProcessDetails: Sendable, Hashable {
     package var status: Int32?
     /// The signal that terminated it.
     package var signal: Int32?
-    /// The JSON request on its standard input, without the values of secret parameters.
-    package var request: String
+    /// The JSON request on its standard input, without the values of secret parameters; nil if it received none.
+    package var request: String?
 
-    package init(status: Int32? = nil, signal: Int32? = nil, request: String) {
+    package init(status: Int32? = nil, signal: Int32? = nil, request: String? = nil) {
         (self.status, self.signal, self.request) = (status, signal, request)
     }
 }

@@ -145,7 +145,8 @@ struct LeftoverTests {
         let plan = try #require(LaunchPlan(shell(script), descriptorLimit: 0)).bytes
         let null = OwnedDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
         let top = OwnedDescriptor(open("/", O_RDONLY | O_CLOEXEC))
-        #expect(cal_send_with_descriptors(ours.raw, plan, plan.count, [null.raw, null.raw, null.raw, top.raw], 4) == 0)
+        #expect(
+            cal_send_with_descriptors(ours.raw, plan, plan.count, [null.raw, null.raw, null.raw, top.raw], 4, 1) == 0)
         #expect(Deadline.wait { directory.processes(in: "a").count == 3 })
         ours.close()
         process.waitUntilExit()

@@ -17,7 +17,7 @@ struct ServingTests {
             #expect(outcome.result == .succeeded, "\(outcome)")
             #expect(outcome.message == ServingStage.id(job).description)
             #expect(outcome.process?.status == nil)
-            #expect(outcome.process?.request.contains(ServingStage.id(job).description) == true)
+            #expect(outcome.process?.request?.contains(ServingStage.id(job).description) == true)
         }
         #expect(serving.started.count == 1)
         serving.close()

@@ -166,7 +166,8 @@ struct ConfinementTests {
         #expect(launcher.run(bytes, with: [pipe[0], pipe[1], pipe[1], top.raw]) == 0)
         let reading = OwnedDescriptor(pipe[0])
         let program = LaunchedProgram(
-            launcher, of: LauncherPool(), input: OwnedDescriptor(pipe[1]), output: reading, error: reading)
+            launcher, of: ProcessLauncher(launcher: path), input: OwnedDescriptor(pipe[1]), output: reading,
+            error: reading)
         #expect(Deadline.wait { program.checkForEnd() })
         return program.end
     }

@@ -15,9 +15,9 @@ struct RecordedRequestTests {
     init() throws { stage = try Stage() }
 
     private func retained(_ outcome: Outcome) throws -> JSONValue {
-        let process = try #require(outcome.process)
-        #expect(process.request.utf8.count <= 65_536)
-        return try #require(JSONValue(json: process.request.utf8))
+        let request = try #require(outcome.process?.request)
+        #expect(request.utf8.count <= 65_536)
+        return try #require(JSONValue(json: request.utf8))
     }
 
     /// Runs a script as a plugin whose schema has secrets.
@@ -58,7 +58,7 @@ struct RecordedRequestTests {
                 "to": "/out", "token": "***", "account": ["user": "ada", "password": "***"], "keys": ["***", "***"],
             ])
         #expect(request.object?["events"]?.array?.first?.object?["path"] == "/srv/in/a b.jpg")
-        #expect(outcome.process?.request.contains("hunter") == false)
+        #expect(outcome.process?.request?.contains("hunter") == false)
     }
 
     @Test func `in a batch each event is stored with its own job, without secrets`() throws {
@@ -76,7 +76,7 @@ struct RecordedRequestTests {
             let events = try #require(request.object?["events"]?.array)
             #expect(events.map { $0.object?["relative"] } == [.string(name)])
             #expect(events.first?.object?["with"]?.object?["token"] == "***")
-            #expect(outcome.process?.request.contains("hunter") == false)
+            #expect(outcome.process?.request?.contains("hunter") == false)
         }
         #expect(outcomes.count == 3)
     }
@@ -84,7 +84,10 @@ struct RecordedRequestTests {
     @Test func `a request that is too large is stored without its large members`() throws {
         let text = String(repeating: "x", count: 100_000)
         let tail = TailText(offset: 0, bytes: Array(text.utf8))
-        var outcome = stage.run(.shell("true")) { $0.job.event.tail = tail }
+        var outcome = stage.run(.shell("true")) {
+            $0.job.event.tail = tail
+            $0.input = .request
+        }
         let event = try retained(outcome).object?["events"]?.array?.first?.object
         #expect(event?["tail"] == "[100050 bytes left out]")
         outcome = try #require(

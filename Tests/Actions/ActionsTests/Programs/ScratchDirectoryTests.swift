@@ -2,6 +2,7 @@ import CAlightLinux
 import Foundation
 import Glibc
 import Programs
+import Rules
 import System
 import Testing
 import TestKit
@@ -14,6 +15,31 @@ struct ScratchDirectoryTests {
     init() throws {
         directory = TemporaryDirectory()
         scratch = ScratchDirectories(in: .first(try directory.directory("run/alight", mode: 0o700)))
+    }
+
+    @Test func `an empty directory is used again under another name, and no other one`() throws {
+        var status = stat()
+        func inode(_ path: PathBytes) -> UInt64 {
+            #expect(path.withCString { lstat($0, &status) } == 0)
+            return UInt64(status.st_ino)
+        }
+        let first = try scratch.make(for: JobID("1"))
+        let number = inode(first)
+        #expect(scratch.takeBack(first))
+        let second = try scratch.make(for: JobID("2"))
+        #expect(second != first && second.lastComponent.suffix(2).elementsEqual("-2".utf8))
+        #expect(inode(second) == number)
+        #expect(first.withCString { access($0, F_OK) } != 0)
+        // A program that leaves a file, or permissions that others cannot use.
+        try "x".write(toFile: second.appending("left").description, atomically: false, encoding: .utf8)
+        #expect(!scratch.takeBack(second))
+        try ScratchDirectories.remove(second)
+        let third = try scratch.make(for: JobID("3"))
+        #expect(chmod(third.description, 0o500) == 0)
+        #expect(scratch.takeBack(third))
+        #expect(third.withCString { access($0, F_OK) } != 0)
+        scratch.removeInstanceDirectory()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.base.description) == [])
     }
 
     @Test func `the service comes first, then run for root and the session for others, then temporary files`() {

@@ -73,11 +73,13 @@ int cal_pipe(int fds[2]);
 /// Creates two connected stream sockets (CLOEXEC). Returns 0 or the errno. The first one blocks for at most `seconds`.
 int cal_socket_pair(int fds[2], int seconds);
 
-/// Sends all bytes, at least one, and at most 8 descriptors with the first byte (SCM_RIGHTS). Blocks.
+/// Sends all bytes, at least one, and at most 8 descriptors with the first byte (SCM_RIGHTS). Blocks if
+/// it `waits`.
 ///
 /// Returns 0 or the errno: EPIPE if no receiver is left (without SIGPIPE), EAGAIN if the receiver does not read in
 /// time.
-int cal_send_with_descriptors(int socket, const void *bytes, size_t size, const int *descriptors, size_t count);
+int cal_send_with_descriptors(
+    int socket, const void *bytes, size_t size, const int *descriptors, size_t count, int waits);
 
 /// Receives exactly `size` bytes, and a descriptor (CLOEXEC) if one comes with them, otherwise -1. Blocks.
 ///
@@ -163,15 +165,21 @@ int cal_raise_descriptor_limit(uint64_t *former);
 /// Creates an epoll instance (CLOEXEC). Returns a descriptor or a negative errno.
 int cal_make_epoll(void);
 
-/// How a descriptor is watched: as long as it is readable; whenever it becomes writable; whenever something arrives.
-enum cal_readiness { CAL_READABLE, CAL_WRITABLE, CAL_RECEIVES };
+/// How a descriptor is watched: whenever it becomes writable; whenever something arrives.
+enum cal_readiness { CAL_WRITABLE, CAL_RECEIVES };
 
 /// Watches a descriptor until it is closed. Returns 0 or the errno.
 int cal_watch(int epoll, int fd, enum cal_readiness what, uint64_t key);
 
-/// Waits for descriptors or until the time is over; a negative time means no limit. Stores the keys of at most `count`
-/// of those that are ready, and returns their number.
-int cal_await(int epoll, uint64_t *keys, int count, int64_t nanoseconds);
+/// Waits for descriptors, of which each event reaches one waiting thread. Stores the keys of at most `count` of those that
+/// are ready, and returns their number.
+int cal_await(int epoll, uint64_t *keys, int count);
+
+/// Creates a timer (CLOEXEC) that never expires yet. Returns a descriptor or a negative errno.
+int cal_make_timer(void);
+
+/// Makes the timer expire once, after this time, which includes time in suspension. Returns 0 or the errno.
+int cal_set_timer(int timer, int64_t nanoseconds);
 
 // Operations in open directories, by descriptors and single names, so that no other process can substitute a directory.
 
