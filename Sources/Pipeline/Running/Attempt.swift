@@ -7,6 +7,7 @@ import Logging
 import PluginProtocol
 import Records
 import Rules
+import Synchronization
 import System
 
 /// One run of a rule's actions for one job, or for several together.
@@ -27,6 +28,8 @@ final class Attempt: Sendable {
     let mailbox: Mailbox
     let outputClaims: DestinationClaims
     let chains: OutputChains
+    /// The directories of outputs without symbolic links, by path.
+    private let resolved = Mutex<[PathBytes: PathBytes]>([:])
 
     init(
         _ inputs: [OpenJob], _ rule: Rule, _ engine: EngineContext, stop: StopSignal, permission: StartPermission,
@@ -190,15 +193,23 @@ final class Attempt: Sendable {
     /// links.
     private func names(of output: PathBytes) -> Set<PathBytes> {
         var names: Set<PathBytes> = [output]
-        if let directory = host.fileSystem.resolve(output.parent) {
+        if let directory = resolve(output.parent) {
             for root in Set(rule.globs.map { PathBytes($0.root) }) {
-                guard let realRoot = host.fileSystem.resolve(root), let relative = directory.relative(to: realRoot)
+                guard let realRoot = resolve(root), let relative = directory.relative(to: realRoot)
                 else { continue }
                 let seen = relative.isEmpty ? root : root.appending(relative)
                 names.insert(seen.appending(output.lastComponent))
             }
         }
         return names.filter { rule.root(matching: $0) != nil }
+    }
+
+    /// Resolves a directory, once for all files of the attempt.
+    private func resolve(_ directory: PathBytes) -> PathBytes? {
+        if let known = resolved.withLock({ $0[directory] }) { return known }
+        let found = host.fileSystem.resolve(directory)
+        resolved.withLock { $0[directory] = found }
+        return found
     }
 }
 
