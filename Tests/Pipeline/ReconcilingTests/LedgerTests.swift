@@ -112,7 +112,7 @@ struct DueTests {
             "put back before its start", when: "create a, lease, write a, read, put-back, take", gives: "created a",
             rows: "", next: "created a"),
         LedgerCase(
-            "put back before its next attempt", when: "create a, lease, retry, lease, put-back",
+            "put back before its next attempt", when: "create a, lease, retry, wait, lease, put-back",
             gives: "created a, created a again", rows: "", next: "created a again"),
     ]
 
