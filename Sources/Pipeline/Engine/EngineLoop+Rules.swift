@@ -93,9 +93,10 @@ extension EngineLoop {
             return
         }
         run.reloads += 1
-        run.next.append(RunState.NextRules(ruleset: ruleset, ignored: ignored, number: run.reloads))
+        run.next.append(RunState.NextRules(ruleset: ruleset, number: run.reloads))
         if ruleset.needsWriters { conditions.listen(engine.report) }
-        let scope = conditions.scope(of: ruleset, watchesBeside: engine.options.watchesBeside)
+        let scope = conditions.scope(
+            of: ruleset, ignoring: ignored, watchesBeside: engine.options.watchesBeside)
         watcher.change(to: scope, number: run.reloads)
     }
 
@@ -140,7 +141,6 @@ extension EngineLoop {
             engine.report(.waiting(rule: rule, jobs: jobs))
         }
         recordMounts(engine.store.stored.mounts)
-        run.ignored = next.ignored
         let all = [next.ruleset] + run.next.map(\.ruleset)
         if !all.contains(where: \.needsWriters) { conditions.stopListening() }
         run.isReady = false

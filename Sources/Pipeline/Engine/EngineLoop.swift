@@ -46,7 +46,8 @@ package struct EngineLoop: ~Copyable {
         if ruleset.needsWriters, !options.isOnce { conditions.listen(engine.report) }
         let watcher: any HintProducer
         do {
-            var scope = conditions.scope(of: ruleset, watchesBeside: options.watchesBeside)
+            var scope = conditions.scope(
+                of: ruleset, ignoring: options.ignored, watchesBeside: options.watchesBeside)
             // Later, nearly all files are in the ledger, which is compared with the disk after the listing.
             if engine.store.stored.lastCommit == nil { scope.inspection = [] }
             watcher = try watch(scope, queue)
@@ -69,7 +70,7 @@ package struct EngineLoop: ~Copyable {
         self.conditions = conditions
         self.reconciler = reconciler
         dispatcher = Dispatcher(engine, start.rules, conditions)
-        run = RunState(ignored: options.ignored)
+        run = RunState()
         (run.reselected, run.ignoring) = (start.reselected, start.ignoring)
         now = host.clock.now()
         takeOver(stored)
@@ -141,7 +142,7 @@ package struct EngineLoop: ~Copyable {
         if run.phase == .running {
             receive(&batch)
         } else {
-            late += batch.excluding(run.ignored).hints
+            late += batch.hints
         }
         var waiting: [@Sendable () -> Void] = []
         for message in messages {
@@ -181,7 +182,7 @@ package struct EngineLoop: ~Copyable {
             settle()
             change(to: next)
         }
-        reconciler.receive(batch.excluding(run.ignored), at: now)
+        reconciler.receive(batch, at: now)
         if !batch.hints.isEmpty { dispatcher.putBackSettling(&reconciler, at: now) }
         let queues = dispatcher.jobs.rules.filter { $0.jobs.waitingCount > 0 }
         for hint in batch.hints {
@@ -401,7 +402,7 @@ package struct EngineLoop: ~Copyable {
         let due = engine.options.isDry ? duePaths() : []
         watcher.stop()
         dispatcher.prepared.refuse()
-        late += hints.take().excluding(run.ignored).hints
+        late += hints.take().hints
         let (queue, counts) = (queue, engine.monitor.status(at: now).counts)
         let isIdle = engine.options.isOnce && queue.count + counts.ended == 0
         return EngineSummary(

@@ -13,13 +13,10 @@ struct RunState {
     /// The rules that run once the watcher watches for them.
     struct NextRules {
         var ruleset: Ruleset
-        var ignored: [PathBytes]
         /// The number with which the watcher reports that.
         var number: Int
     }
 
-    /// The ignored files of the running rules, as in ``EngineOptions/ignored``.
-    var ignored: [PathBytes]
     /// The indexes of the rules that match other paths than in their last run.
     var reselected: [Int] = []
     /// The indexes of the cleaning rules whose ignored files are still to be reported.
@@ -43,8 +40,6 @@ struct RunState {
     /// The time of the next report ``EngineReport/alive``.
     var nextSign: ContinuousClock.Instant?
 
-    init(ignored: [PathBytes]) { self.ignored = ignored }
-
     /// The time for which running actions may continue after a stop was requested.
     static let drainLimit = Duration.seconds(60)
     /// The time for actions to stop: a little more than programs have.
@@ -53,20 +48,4 @@ struct RunState {
     static let endAtOnceLimit = Duration.seconds(1)
     /// The pause before the store is retried.
     static let storePause = Duration.seconds(1)
-}
-
-extension HintQueue.Batch {
-    /// Returns the batch without hints for Alight's own files, and for paths that continue them with a hyphen.
-    func excluding(_ files: [PathBytes]) -> Self {
-        guard !files.isEmpty else { return self }
-        var batch = self
-        batch.hints.removeAll { hint in
-            let path = hint.path.bytes
-            return files.contains { file in
-                let count = file.bytes.count
-                return path.starts(with: file.bytes) && (path.count == count || path[count] == UInt8(ascii: "-"))
-            }
-        }
-        return batch
-    }
 }

@@ -5,7 +5,7 @@ import Jobs
 package import Logging
 package import Monitoring
 package import Rules
-import System
+package import System
 package import Watching
 
 /// The conditions of the running rules, as evaluated for the reconciler.
@@ -119,9 +119,12 @@ package final class Conditions {
 
     package func stopListening() { writers = .none }
 
-    /// Returns the scope to watch for the rules.
-    package func scope(of ruleset: Ruleset, watchesBeside: Int) -> WatchScope {
+    /// Returns the scope to watch for the rules, without the files of the journal.
+    package func scope(of ruleset: Ruleset, ignoring files: [PathBytes], watchesBeside: Int) -> WatchScope {
         var scope = ruleset.scope
+        let takes = scope.takes
+        // Opening and closing such a file would release the locks of SQLite.
+        if !files.isEmpty { scope.takes = { path in takes(path) && !files.contains { path.continues($0) } } }
         if ruleset.needsWriters, case .recorder(let recorder) = writers { scope.recorder = recorder }
         scope.watchesBeside = watchesBeside
         return scope
@@ -140,5 +143,13 @@ extension Ruleset {
             hintsFoundDirectories: rules.contains { $0.types.contains(.directory) },
             reaches: { reaches(below: $0) }, takes: { takes($0) || markers.mayHold($0) },
             canMatch: { canMatch(in: $0) || !markers.isEmpty })
+    }
+}
+
+extension PathBytes {
+    /// Whether it is another path, or that path followed by a hyphen and anything else.
+    fileprivate func continues(_ path: PathBytes) -> Bool {
+        let count = path.bytes.count
+        return bytes.starts(with: path.bytes) && (bytes.count == count || bytes[count] == UInt8(ascii: "-"))
     }
 }
