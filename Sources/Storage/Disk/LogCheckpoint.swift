@@ -6,7 +6,7 @@ import System
 ///
 /// A checkpoint flushes both files to the disk, and the next commit may have to wait until the log is flushed. While
 /// commits follow each other without a pause, a checkpoint cannot restart the log, since a later commit is in it. So
-/// when the log is too long, the caller's thread moves the remaining pages, which are few.
+/// when the log is too long, the caller waits until the remaining pages, which are few, are moved.
 ///
 /// Used under the lock of the store. See https://sqlite.org/wal.html#ckpt.
 final class LogCheckpoint {
@@ -14,7 +14,7 @@ final class LogCheckpoint {
     /// The number of pages at which the first checkpoint of a log starts; each further one starts at twice the
     /// length.
     private let first: Int
-    /// The number of pages at which the caller's thread moves the rest.
+    /// The number of pages at which the caller waits for the rest.
     private let most: Int
     /// The length at which the next checkpoint starts.
     private var next: Int
@@ -50,13 +50,15 @@ final class LogCheckpoint {
     func start(_ database: Database) {
         let count = Int(pages.pointee)
         if count < next / 2 { next = first }
+        guard count >= min(next, most) else { return }
+        if connection == nil { connection = try? DatabaseQueue(path: JournalFile.name(of: path)) }
+        guard let connection else { return _ = try? database.checkpoint(.passive) }
         if count >= most {
-            // This also fails while a checkpoint runs in the background.
-            _ = try? database.checkpoint(.passive)
-        } else if count >= next {
+            // Waits for one that runs in the background, so that the log stays short on a slow disk, too.
+            _ = try? connection.writeWithoutTransaction { try $0.checkpoint(.passive) }
+        } else {
             next = 2 * count
-            if connection == nil { connection = try? DatabaseQueue(path: JournalFile.name(of: path)) }
-            connection?.asyncWriteWithoutTransaction { _ = try? $0.checkpoint(.passive) }
+            connection.asyncWriteWithoutTransaction { _ = try? $0.checkpoint(.passive) }
         }
     }
 
