@@ -59,6 +59,11 @@ extension EngineLoop {
         }
     }
 
+    /// Whether a job of the rule for a path runs, or its result is not recorded yet.
+    package func isRunning(_ path: PathBytes, for rule: String) -> Bool {
+        dispatcher.jobs.rules[rule].map { reconciler.views[$0.index].offer(at: path)?.isRunning ?? false } ?? false
+    }
+
     /// Whether a path has an unfinished job of the rule, or is due.
     package func isDue(_ path: PathBytes, for rule: String) -> Bool {
         dispatcher.jobs.rules[rule].map { reconciler.views[$0.index].isDue(path) || $0.jobs.contains(path) } ?? false

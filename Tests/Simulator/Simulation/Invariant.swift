@@ -21,7 +21,7 @@ extension SimulatedRun {
             for path in Set(ledger.keys).union(present.keys).union(received.keys).sorted() {
                 if isOutOfSight(path) || record.mirrors[index].untracked.contains(path) { continue }
                 let name = world.name(of: path)
-                if !Self.areSame(ledger[path], received[path]), !isRunning(path),
+                if !Self.areSame(ledger[path], received[path]), !isRunning(path, rule.name),
                     !record.mirrors[index].repeated.contains(path)
                 {
                     return "\(name): the ledger is not what the action has received"
@@ -52,12 +52,13 @@ extension SimulatedRun {
     private func isPending(_ path: PathBytes, _ rule: String) -> Bool {
         world.waitingEvents > 0 || world.isLosing || watcher?.hasWork == true || hasUnreadHints || isSettling(path)
             || program?.hasPending(rule, path) == true
-            || activities.contains { $0.stage == .leased } || isRunning(path)
+            || activities.contains { $0.stage == .leased } || isRunning(path, rule)
     }
 
     /// Whether an action runs for a path.
-    private func isRunning(_ path: PathBytes) -> Bool {
+    private func isRunning(_ path: PathBytes, _ rule: String) -> Bool {
         activities.flatMap(\.invocations).contains { $0.job.event.paths.contains(path) }
+            || program?.isRunning(rule, path) == true
     }
 }
 

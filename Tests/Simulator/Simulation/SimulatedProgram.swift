@@ -55,6 +55,8 @@ final class SimulatedProgram {
     func visit(_ rule: String, inside directory: PathBytes, _ body: (PathBytes, LedgerRow) -> Void) {
         loop.visit(rule, inside: directory, body)
     }
+    /// Whether a job for a path runs, or its result waits in a series for that of another one.
+    func isRunning(_ rule: String, _ path: PathBytes) -> Bool { loop.isRunning(path, for: rule) }
     /// Whether a path has a job that does not run, or is due.
     func hasPending(_ rule: String, _ path: PathBytes) -> Bool { loop.isDue(path, for: rule) }
 }
