@@ -251,7 +251,7 @@ static void read_queue(void) {
     }
 }
 
-/* Whether it is a regular file that nobody writes to. */
+/* Whether it is a regular file that no process writes to. */
 static int is_finished(struct job *job) {
     if (statx(AT_FDCWD, job->path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &job->facts)) return 0;
     int file = S_ISREG(job->facts.stx_mode) ? open(job->path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC) : -1;

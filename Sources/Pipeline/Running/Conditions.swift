@@ -147,7 +147,7 @@ extension Ruleset {
 }
 
 extension PathBytes {
-    /// Whether it is another path, or that path followed by a hyphen and anything else.
+    /// Whether it equals another path, or continues it with a hyphen.
     fileprivate func continues(_ path: PathBytes) -> Bool {
         let count = path.bytes.count
         return bytes.starts(with: path.bytes) && (bytes.count == count || bytes[count] == UInt8(ascii: "-"))

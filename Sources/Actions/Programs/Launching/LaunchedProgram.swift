@@ -13,7 +13,7 @@ package final class LaunchedProgram {
     private let home: ProcessLauncher
     /// The message to the launcher; nil once it has been sent.
     private var start: Start?
-    /// The program's ends of its output pipes, if nobody has to notice that the program closes them.
+    /// The program's ends of its output pipes, if it does not matter when the program closes them.
     private var held: [OwnedDescriptor] = []
     private var message: [UInt8] = []
     /// How the program terminated, once that is known.
