@@ -6,6 +6,10 @@ struct OfferTable {
     private(set) var all: [UInt64: Offer] = [:]
     /// The numbers of the offers that have changed since the last commit.
     private(set) var changed: Set<UInt64> = []
+    /// The number of offers that wait for their next attempt.
+    private(set) var retryingCount = 0
+    /// The number of offers of which an interrupted attempt may have removed the input.
+    private(set) var interruptedCount = 0
     private var numbers: [PathBytes: UInt64] = [:]
     /// The paths that running actions have declared as their outputs, by number of the offer.
     private var outputs: [PathBytes: UInt64] = [:]
@@ -28,8 +32,15 @@ struct OfferTable {
 
     /// Replaces the offer with this number and the same paths.
     mutating func set(_ offer: Offer) {
-        all[offer.number] = offer
+        count(all.updateValue(offer, forKey: offer.number), -1)
+        count(offer, 1)
         changed.insert(offer.number)
+    }
+
+    private mutating func count(_ offer: Offer?, _ change: Int) {
+        guard let offer else { return }
+        if !offer.isRunning { retryingCount += change }
+        if offer.mayHaveRemovedInput { interruptedCount += change }
     }
 
     /// Changes an offer, if it is unfinished.
@@ -40,7 +51,7 @@ struct OfferTable {
     }
 
     mutating func remove(_ offer: Offer) {
-        all[offer.number] = nil
+        count(all.removeValue(forKey: offer.number), -1)
         changed.insert(offer.number)
         for path in offer.paths { numbers[path] = nil }
     }

@@ -394,7 +394,7 @@ extension ViewReconciler {
     package var isIdle: Bool { due.isEmpty && offers.all.isEmpty && frozen.isEmpty }
 
     /// Returns the number of due paths without an unfinished offer.
-    package var dueCount: Int { due.count - offers.paths.count { due[$0] != nil } }
+    package var dueCount: Int { due.count - offeredDueCount }
 
     /// Whether a path is due or has an unfinished offer.
     package func isDue(_ path: PathBytes) -> Bool { due[path] != nil || offers.number(at: path) != nil }
@@ -438,7 +438,7 @@ extension ViewReconciler {
     }
 
     /// Returns the number of offers that wait for their next attempt.
-    package var retryingCount: Int { offers.all.values.count { !$0.isRunning } }
+    package var retryingCount: Int { offers.retryingCount }
 
     /// Returns the number of due paths that wait for something that may take long.
     package var heldCount: Int { due.entries.values.count { $0.reason.map { !$0.passesSoon } ?? false } }
@@ -464,7 +464,9 @@ extension ViewReconciler {
     package var sortedOffers: [Offer] { offers.all.values.sorted { $0.number < $1.number } }
 
     /// The offers of which an interrupted attempt may have removed the input, in no particular order.
-    package var interruptedOffers: [Offer] { offers.all.values.filter(\.mayHaveRemovedInput) }
+    package var interruptedOffers: [Offer] {
+        offers.interruptedCount == 0 ? [] : offers.all.values.filter(\.mayHaveRemovedInput)
+    }
 
     /// The offers that have changed since the last commit, by number; nil for finished ones.
     package var changedOffers: [UInt64: Offer?] {

@@ -240,7 +240,7 @@ extension ViewReconciler {
         {
             markDirty(event.path, .written, event.origin)
         }
-        offers.insert(offer)
+        insert(offer)
         shared.active.insert(index)
         return offer
     }
@@ -264,7 +264,7 @@ extension ViewReconciler {
     mutating func supersede(_ number: UInt64, settled: PathBytes? = nil) {
         guard let offer = offers[number] else { return }
         for path in offer.paths { set(path, row(path)) }
-        offers.remove(offer)
+        remove(offer)
         for path in offer.paths where path != settled { compare(path) }
         shared.add(.superseded(view: index, offer))
     }

@@ -16,7 +16,7 @@ extension ViewReconciler {
             // settled.
             offers.update(number) { $0.state = .retrying(now) }
         } else {
-            offers.remove(offer)
+            remove(offer)
             addDue(offer.path, settled: nil, DirtyPaths.Hints(signs: offer.signs.union(.vanished), origin: .live))
             due.announce(offer.path, isReported ? nil : offer.offered?.identity)
         }
@@ -52,7 +52,7 @@ extension ViewReconciler {
             for path in offer.paths { compare(path) }
             return nil
         }
-        offers.remove(offer)
+        remove(offer)
         let hints = DirtyPaths.Hints(signs: offer.signs, origin: offer.event.origin)
         let settled: Snapshot?? = isDirty(offer.path) ? nil : .some(inspect(offer.path))
         addDue(offer.path, settled: settled, hints, since: offer.event.time)
@@ -110,7 +110,7 @@ extension ViewReconciler {
             return
         case .succeeded, .gaveUp, .refused: break
         }
-        offers.remove(offer)
+        remove(offer)
         settleRows(offer, there, hasChanged: hasChanged, termination)
         for path in offer.paths { compare(path, as: path == offer.path ? .some(there) : nil, at: now) }
         if let offered = offer.offered {
@@ -192,7 +192,7 @@ extension ViewReconciler {
             if offer.hasSteps || offer.state == .givenUp { offer.missedHints = true }
             offer.trustBefore = [:]
             shared.number = max(shared.number, offer.number)
-            offers.insert(offer)
+            insert(offer)
         }
         for offer in former { for path in offer.paths { compare(path) } }
     }
@@ -231,7 +231,7 @@ extension ViewReconciler {
         offer.state = .retrying(now)
         offer.hasRun = true
         offer.missedHints = true
-        offers.insert(offer)
+        insert(offer)
         shared.active.insert(index)
         for path in offer.paths { compare(path) }
     }

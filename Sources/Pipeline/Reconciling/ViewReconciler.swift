@@ -15,6 +15,8 @@ package struct ViewReconciler {
     /// The due paths with a file that is not handled there, by their files.
     var dueFiles = FileIndex()
     var offers = OfferTable()
+    /// The number of due paths that an unfinished offer names.
+    private(set) var offeredDueCount = 0
     let names = FileNames()
     var frozen = FrozenPaths()
     /// The state that the last action left at a path, if it differs from the offered one.
@@ -238,6 +240,7 @@ package struct ViewReconciler {
         }
         // A later change has another writer.
         if let writer = formerWriters.removeValue(forKey: path), entry.signs == .listed { entry.writer = writer }
+        if offers.number(at: path) != nil { offeredDueCount += 1 }
         due.add(path, entry)
         shared.active.insert(index)
         storeDue(path, true)
@@ -320,9 +323,20 @@ package struct ViewReconciler {
     @discardableResult
     mutating func removeDue(_ path: PathBytes) -> DueTable.Entry? {
         guard let entry = due.remove(path) else { return nil }
+        if offers.number(at: path) != nil { offeredDueCount -= 1 }
         if let file = entry.file { dueFiles.remove(path, file) }
         storeDue(path, false)
         return entry
+    }
+
+    mutating func insert(_ offer: Offer) {
+        offeredDueCount += offer.paths.count { offers.number(at: $0) == nil && due[$0] != nil }
+        offers.insert(offer)
+    }
+
+    mutating func remove(_ offer: Offer) {
+        offeredDueCount -= offer.paths.count { offers.number(at: $0) != nil && due[$0] != nil }
+        offers.remove(offer)
     }
 
     private mutating func storeDue(_ path: PathBytes, _ isDue: Bool) {
