@@ -274,10 +274,8 @@ struct DiskStoreRulesTests {
         former.deviceMinor &+= 7
         let (was, present) = (snapshot(former, inode: 5), snapshot(identity, inode: 5))
         let path = directory.appending("a")
-        var job = OpenJob.leased(1, .sample(.modified, path, was, before: was))
-        job.offer?.left = was
-        var failed = OpenJob.leased(2, .sample(.created, path, was))
-        failed.offer?.left = was
+        let job = OpenJob.leased(1, .sample(.modified, path, was, before: was)).changed { $1?.left = was }
+        let failed = OpenJob.leased(2, .sample(.created, path, was)).changed { $1?.left = was }
         try bench.commit(job)
         try bench.end(failed, .failed, Outcome(.failed), isNew: true)
         try bench.commit {

@@ -80,32 +80,33 @@ struct DiskStoreTests {
 
     /// Creates an unfinished or failed job with a value in each member.
     private func full(_ state: JobState, _ generator: inout SeededGenerator) -> OpenJob {
-        var stored = OpenJob.leased(7, FileEvent.full(&generator))
-        stored.job.attempt = 3
-        stored.job.isInterrupted = true
-        stored.job.previous = PreviousAttempt(attempt: 2, outcome: "retry", message: "busy")
+        let leased = OpenJob.leased(7, FileEvent.full(&generator))
+        let stored = state == .pending ? leased.retrying(at: bench.now + .seconds(20)) : leased
         var step = Outcome(.succeeded, "done", outputs: ["/out/a"], values: ["a": .integer(1)])
         step.process = ProcessDetails(status: 3, signal: 9, request: "{}")
         var finished = FinishedStep(step, action: "a1")
         finished.hasRemovedInput = true
-        stored.job.steps = [finished]
         let attempt = AttemptRecord(
             number: 3, started: Timestamp(seconds: 5, nanoseconds: 6), duration: .seconds(7), outcome: step)
-        stored.job.failure = FinalFailure(attempt)
-        stored.job.failure?.steps = [finished]
-        if state == .pending { stored = stored.retrying(at: bench.now + .seconds(20)) }
-        stored.offer?.hasRun = true
-        stored.offer?.hasSteps = true
-        stored.offer?.hasRemovedInput = true
-        stored.offer?.isInterrupted = true
-        stored.offer?.isUncertain = true
-        stored.offer?.mayRemoveInput = true
-        stored.offer?.left = stored.job.event.snapshot
-        stored.offer?.isRepeat = true
-        stored.offer?.wasNamed = true
-        stored.offer?.missedHints = true
-        stored.offer?.changed = stored.job.event.snapshot.changed
-        return stored
+        return stored.changed { job, offer in
+            job.attempt = 3
+            job.isInterrupted = true
+            job.previous = PreviousAttempt(attempt: 2, outcome: "retry", message: "busy")
+            job.steps = [finished]
+            job.failure = FinalFailure(attempt)
+            job.failure?.steps = [finished]
+            offer?.hasRun = true
+            offer?.hasSteps = true
+            offer?.hasRemovedInput = true
+            offer?.isInterrupted = true
+            offer?.isUncertain = true
+            offer?.mayRemoveInput = true
+            offer?.left = job.event.snapshot
+            offer?.isRepeat = true
+            offer?.wasNamed = true
+            offer?.missedHints = true
+            offer?.changed = job.event.snapshot.changed
+        }
     }
 
     @Test(arguments: [JobState.pending, .running, .failed], [true, false])
@@ -121,10 +122,11 @@ struct DiskStoreTests {
         let (foundState, found) = try #require(try bench.store.job(JobID("7"), at: bench.clocks))
         #expect(try bench.unfinished().map(\.job.id) == (state == .failed ? [] : [JobID("7")]))
         // Mount IDs are valid only within the earlier run.
-        var expected = stored
-        expected.job.event.snapshot.mount = 0
-        expected.job.event.before?.mount = 0
-        expected.offer?.left?.mount = 0
+        let expected = stored.changed { job, offer in
+            job.event.snapshot.mount = 0
+            job.event.before?.mount = 0
+            offer?.left?.mount = 0
+        }
         #expect(found.job == expected.job)
         #expect(foundState == state && found.job.number == 7)
         if state != .failed { #expect(found.due == stored.due) }
@@ -150,9 +152,10 @@ struct DiskStoreTests {
         let job = OpenJob.leased(1)
         try bench.commit(job)
         #expect(try bench.rows("SELECT state, due FROM jobs") == ["running|1000000000000000000"])
-        var retrying = job.retrying(at: bench.now + .seconds(3))
-        retrying.job.event = .sample(.modified, "/in/b")
-        retrying.job.waiting = Waiting(.window, "its window opens at 22:00")
+        let retrying = job.retrying(at: bench.now + .seconds(3)).changed { job, _ in
+            job.event = .sample(.modified, "/in/b")
+            job.waiting = Waiting(.window, "its window opens at 22:00")
+        }
         let query = "SELECT state, path, event, due, message, code FROM jobs"
         for (isNew, event) in [(false, "/in/a.txt|created"), (true, "/in/b|modified")] {
             try bench.commit(isNew: isNew, retrying)
@@ -164,8 +167,7 @@ struct DiskStoreTests {
         bench.kill()
         // The reason for waiting may have ended.
         #expect(try bench.unfinished().first?.due == bench.now)
-        var finished = job
-        finished.job.steps = [FinishedStep(Outcome(.succeeded), action: "a1")]
+        let finished = job.changed { job, _ in job.steps = [FinishedStep(Outcome(.succeeded), action: "a1")] }
         try bench.end(finished, .succeeded, Outcome(.succeeded, "done", outputs: ["/out/a"]))
         #expect(
             try bench.rows("SELECT state, due, ended, outputs, steps, progress FROM jobs") == [

@@ -26,7 +26,7 @@ struct HistoryTests {
         }
         #expect(try jobs() == ["1|pending|1||"])
         bench.wait(.seconds(3))
-        job.job.attempt = 2
+        job = job.changed { job, _ in job.attempt = 2 }
         try bench.commit(isNew: false, job)
         #expect(try jobs() == ["1|running|2||"])
         var outcome = Outcome(.failed, "no such bucket", code: "s3.404")

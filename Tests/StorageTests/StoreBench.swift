@@ -137,9 +137,14 @@ extension OpenJob {
 
     /// Returns the same job while it waits for its next attempt.
     func retrying(at due: ContinuousClock.Instant) -> OpenJob {
-        var other = self
-        other.offer?.state = .retrying(due)
-        return other
+        changed { $1?.state = .retrying(due) }
+    }
+
+    /// Returns the job after changes of it and of its offer.
+    func changed(_ body: (inout Job, inout Offer?) -> Void) -> OpenJob {
+        var (job, offer) = (job, offer)
+        body(&job, &offer)
+        return OpenJob(job, offer, leased: leased)
     }
 }
 

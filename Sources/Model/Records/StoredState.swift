@@ -28,12 +28,12 @@ package struct StoredState: Sendable, Hashable {
 /// An unfinished job, with the part of it that belongs to the ledger.
 ///
 /// No fact is in both parts: the engine changes the job, and the reconciler its offer.
-package struct OpenJob: Sendable {
-    package var job: Job
+package final class OpenJob: Sendable {
+    package let job: Job
     /// The offer, which the reconciler keeps; nil for a job that is not compared with the ledger.
-    package var offer: Offer?
+    package let offer: Offer?
     /// The time of the lease of a job that was running when it was stored.
-    package var leased: ContinuousClock.Instant?
+    package let leased: ContinuousClock.Instant?
 
     package init(_ job: Job, _ offer: Offer?, leased: ContinuousClock.Instant? = nil) {
         (self.job, self.offer, self.leased) = (job, offer, leased)

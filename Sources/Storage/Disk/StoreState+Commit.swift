@@ -158,9 +158,9 @@ extension StoreState {
     /// Returns the job under the current name of its rule, which may have been renamed since a failed commit.
     private func withOwner(_ open: OpenJob) -> OpenJob {
         guard !rules.isRunning(open.job.rule) else { return open }
-        var open = open
-        open.job.rule = rules.owner(ofJobsUnder: open.job.rule)
-        return open
+        var job = open.job
+        job.rule = rules.owner(ofJobsUnder: job.rule)
+        return OpenJob(job, open.offer, leased: open.leased)
     }
 }
 
