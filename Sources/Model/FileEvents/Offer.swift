@@ -13,7 +13,12 @@ package struct Offer: Sendable {
     }
 
     package var number: UInt64
-    package var event: FileEvent
+    package var event: FileEvent {
+        _read { yield boxedEvent.value }
+        set { boxedEvent = Box(newValue) }
+    }
+    /// The storage of ``event``, which makes copies of the offer cheap.
+    private var boxedEvent: Box<FileEvent>
     /// The metadata that the action is offered; nil for a deletion.
     package var offered: Snapshot? { event.kind == .deleted ? nil : event.snapshot }
     package var state = State.leased
@@ -70,7 +75,8 @@ package struct Offer: Sendable {
         number: UInt64, event: FileEvent, isUncertain: Bool = false, isRepeat: Bool = false, changed: Timestamp? = nil,
         trustBefore: [PathBytes: LedgerRow.Trust] = [:]
     ) {
-        (self.number, self.event, self.isUncertain, self.isRepeat) = (number, event, isUncertain, isRepeat)
+        (self.number, self.isUncertain, self.isRepeat) = (number, isUncertain, isRepeat)
+        boxedEvent = Box(event)
         (self.changed, self.trustBefore) = (changed, trustBefore)
     }
 }

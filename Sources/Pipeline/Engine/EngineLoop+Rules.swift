@@ -53,7 +53,8 @@ extension EngineLoop {
                 state.jobs.insert(job)
                 offers.append(offer)
             } else {
-                job.schedule?.isRunning = job.failure != nil
+                let isGivenUp = job.failure != nil
+                job.schedule?.isRunning = isGivenUp
                 // The row of an interrupted job says that it runs.
                 dispatcher.jobs.rules.insert(stored: job, state, isRestored: !job.isInterrupted)
                 events.append(job.event)

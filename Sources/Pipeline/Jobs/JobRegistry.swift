@@ -55,7 +55,7 @@ package struct JobRegistry: ~Copyable {
         // The rule may have had another name.
         job.rule = rule.name
         job.event = offer.event
-        if !rule.needsWriter { job.event.writer = .notAsked }
+        if !rule.needsWriter, job.event.writer != .notAsked { job.event.writer = .notAsked }
         job.attempt += 1
         job.waiting = nil
         if offer.isRepeat || job.attempt == 1 && offer.followsUnknownState {
@@ -103,7 +103,7 @@ package struct JobRegistry: ~Copyable {
         let schedule = Job.Schedule(due: now, after: after)
         var job = Job(
             id: id ?? JobID(now: event.time), rule: rule.name, event: event, number: number, schedule: schedule)
-        if !rule.needsWriter { job.event.writer = .notAsked }
+        if !rule.needsWriter, job.event.writer != .notAsked { job.event.writer = .notAsked }
         job.isInterrupted = isInterrupted
         newJobs.insert(job.id)
         rules.insert(stored: job, state)

@@ -103,7 +103,12 @@ package struct Job: Sendable, Hashable {
     package var id: JobID
     /// The rule's name.
     package var rule: String
-    package var event: FileEvent
+    package var event: FileEvent {
+        _read { yield boxedEvent.value }
+        set { boxedEvent = Box(newValue) }
+    }
+    /// The storage of ``event``, which makes copies of the job cheap.
+    private var boxedEvent: Box<FileEvent>
     /// Its place in the order of jobs; the reconciler knows its offer by this number.
     package var number: UInt64
     /// The schedule of a job that was stored when its event happened; nil if the event is a difference between the
@@ -120,7 +125,12 @@ package struct Job: Sendable, Hashable {
     /// The finished steps of `action`; the next attempt resumes after them.
     package var steps: [FinishedStep] = []
     /// The final failure, while `on_failure` runs for it.
-    package var failure: FinalFailure?
+    package var failure: FinalFailure? {
+        get { finalFailure?.value }
+        set { finalFailure = newValue.map(Box.init) }
+    }
+    /// The storage of ``failure``, separate because nearly all jobs have none.
+    private var finalFailure: Box<FinalFailure>?
     /// The reason why a pending job does not start yet.
     package var waiting: Waiting?
     /// Whether an attempt at it was reported in this run of the program.
@@ -131,7 +141,8 @@ package struct Job: Sendable, Hashable {
     package var hasLostInput = false
 
     package init(id: JobID, rule: String, event: FileEvent, number: UInt64 = 0, schedule: Schedule? = nil) {
-        (self.id, self.rule, self.event, self.number, self.schedule) = (id, rule, event, number, schedule)
+        (self.id, self.rule, self.number, self.schedule) = (id, rule, number, schedule)
+        boxedEvent = Box(event)
         attempt = 0
         isInterrupted = false
     }
