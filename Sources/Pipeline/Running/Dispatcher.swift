@@ -340,30 +340,31 @@ package struct Dispatcher: ~Copyable {
     private mutating func record(
         _ result: AttemptResult, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
     ) {
-        guard let first = result.parts.first?.job else { preconditionFailure("an attempt at no job") }
-        uses.remove(result.parts.flatMap(\.job.event.paths))
-        let attempt = running.removeValue(forKey: first.id)
+        precondition(!result.parts.isEmpty, "an attempt at no job")
+        let paths = result.parts.flatMap(\.job.event.paths)
+        uses.remove(paths)
+        let attempt = running.removeValue(forKey: result.parts[0].job.id)
         recordEnd(of: result, at: now)
         guard let id = attempt?.rule, let state = jobs.rules[id], state.jobs[result.parts[0].job.number] != nil else {
             if let id = attempt?.rule {
                 if jobs.rules[id] != nil { returned.insert(id) }
                 jobs.recordRetired(result, id)
             }
-            for part in result.parts { wake(part.job.event.paths, &reconciler) }
+            wake(paths, &reconciler)
             return
         }
         sets.takeBackCount(of: result, state)
         let isCollected = result.rule.isCollected
         let wasRestarted = attempt?.stop?.isRaised ?? false
         let reports = jobs.record(result, state, wasRestarted: wasRestarted, &reconciler, at: now)
-        for part in result.parts { wake(part.job.event.paths, &reconciler) }
+        wake(paths, &reconciler)
         givenUp.queue(result.parts.map(\.job.number), of: state)
         if reports.count > 1, isCollected {
             engine.report(.batch(reports))
         } else {
             for report in reports { engine.report(.attempt(report)) }
         }
-        guard first.failure == nil else { return }
+        guard result.parts[0].job.failure == nil else { return }
         recordSigns(of: result, state, at: now)
     }
 
@@ -376,13 +377,12 @@ package struct Dispatcher: ~Copyable {
         let outputs = result.parts.flatMap { part in
             if case .outcome(let outcome) = part.termination { outcome.outputs } else { [PathBytes]() }
         }
-        let first = result.parts.filter {
-            $0.hasStarted && $0.job.attempt == 1 && $0.job.failure == nil
-                && (!$0.job.isInterrupted || $0.job.due != nil)
-        }
         // A failed job that a user has retried has been waiting since then.
-        let waits = first.map { part in
-            part.job.due.map { now - result.duration - $0 } ?? result.started.since(part.job.event.time)
+        let waits = result.parts.compactMap { part -> Duration? in
+            guard part.hasStarted, part.job.attempt == 1, part.job.failure == nil,
+                !part.job.isInterrupted || part.job.due != nil
+            else { return nil }
+            return part.job.due.map { now - result.duration - $0 } ?? result.started.since(part.job.event.time)
         }
         let hasStarted = result.parts.contains(where: \.hasStarted)
         engine.monitor.recordEnded(
