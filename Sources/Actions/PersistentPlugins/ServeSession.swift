@@ -1,3 +1,4 @@
+import PluginProtocol
 import Programs
 import System
 
@@ -324,7 +325,8 @@ extension ServeSession {
         let lastOutput = lastLine.map { ": \(ResponseReader.line($0))" } ?? ""
         switch failure {
         case .neverReady: return "did not send 'ready' within \(Int(limits.ready / .seconds(1))) s\(lastOutput)"
-        case .wrongProtocol(let version?): return "uses version \(version) of the protocol, and this release supports 1"
+        case .wrongProtocol(let version?):
+            return "uses version \(version) of the protocol, and this release supports \(ProtocolVersion.current)"
         case .wrongProtocol(nil): return "sent 'ready' without 'protocol'"
         case .notJSON(let line):
             return "printed too many lines that are not JSON objects, such as \"\(line)\", and was stopped"

@@ -337,7 +337,7 @@ package struct PluginHost: Sendable {
 
     /// Logs the warnings about a reply, and returns the outcomes with the records of their process.
     ///
-    /// `way` is how the process terminated; nil for one that still runs.
+    /// `termination` is how the process terminated; nil for one that still runs.
     func recorded(
         _ results: (outcomes: [Outcome], notices: [String]), of call: Call, _ log: Logger, _ request: Request?,
         _ termination: ProgramResult.Termination?

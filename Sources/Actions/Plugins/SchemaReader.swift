@@ -88,7 +88,7 @@ enum SchemaReader {
             else { continue }
             throw Problem(
                 "'\(location).examples[\(index)]' doesn't fit: \(problem.message)", help: problem.help,
-                key: "\(location).default")
+                key: "\(location).examples[\(index)]")
         }
         return schema
     }

@@ -36,7 +36,8 @@ package struct DirectoryRemoval {
 
     /// Removes a directory of Alight's own, or any other entry of that name; a missing one is not an error.
     ///
-    /// - Throws: The reason why it stays; everything in it that could be removed is gone.
+    /// - Returns: 0, or the errno, and the mount point because of which it stays, if that is the reason; everything in
+    ///   it that could be removed is gone.
     package static func removeOwn(_ directory: PathBytes) -> (error: Int32, mount: PathBytes?) {
         let descriptor = openToFree(directory)
         defer { if descriptor >= 0 { close(descriptor) } }

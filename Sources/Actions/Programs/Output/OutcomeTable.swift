@@ -93,7 +93,7 @@ package struct OutcomeTable {
         }
     }
 
-    /// Returns the outcome of a failed program; `said` is the meaning of its exit status, nil if that has none.
+    /// Returns the outcome of a failed program; `stated` is the meaning of its exit status, nil if that has none.
     private func failure(
         _ stated: Outcome.Result?, _ event: String, _ code: String, _ ended: ProgramResult,
         _ reading: ResponseReader.Reading, saysWhy: Bool = false

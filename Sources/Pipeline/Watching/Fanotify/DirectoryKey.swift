@@ -1,4 +1,5 @@
 import CAlightLinux
+import Glibc
 
 /// The identifier of a directory in fanotify(7) events: its file system's id and its file handle.
 ///
@@ -26,7 +27,7 @@ struct DirectoryKey: Hashable {
     /// Opens the directory through the mount of another open one; returns a descriptor or a negative errno.
     func open(through mount: Int32) -> Int32 {
         bytes.withUnsafeBufferPointer { buffer in
-            guard let base = buffer.baseAddress else { return -22 }
+            guard let base = buffer.baseAddress else { return -EINVAL }
             return cal_open_key(mount, base, buffer.count)
         }
     }
