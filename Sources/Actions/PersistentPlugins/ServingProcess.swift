@@ -99,8 +99,6 @@ final class ServingProcess: EventSource, @unchecked Sendable {
         handle { process in
             switch number.flatMap(Stream.init) {
             case .output:
-                // Log output before an answer belongs to the request of that answer.
-                _ = process.readError()
                 if process.readOutput() { EventLoop.shared.report(Stream.output.rawValue, to: process) }
             case .error: if process.readError() { EventLoop.shared.report(Stream.error.rawValue, to: process) }
             case .input, nil: break
@@ -201,6 +199,8 @@ final class ServingProcess: EventSource, @unchecked Sendable {
             if wasOpen, process.output.raw < 0 { lose(.closedOutput) }
             return false
         }
+        // Log output before an answer belongs to the request of that answer, and may be written during the read above.
+        _ = readError()
         for line in lines.add(bytes) {
             guard line.count <= ResponseReader.limit else {
                 plugin.change(by: number) { [number] slots, _ in
