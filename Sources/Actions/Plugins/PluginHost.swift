@@ -273,7 +273,8 @@ package struct PluginHost: Sendable {
     /// Files may have changed since the rules were loaded.
     func ownershipProblem(of call: Call, for invocation: Invocation) -> String? {
         guard environment.isRoot, invocation.confinement.user.map({ $0.uid == 0 }) ?? true else { return nil }
-        let searchPath = invocation.environment.last { $0.name == "PATH" }?.value ?? Array(Action.searchPath.utf8)
+        let variables = environment.variables(for: nil, adding: invocation.environment)
+        let searchPath = variables.last { $0.name == "PATH" }?.value ?? []
         return ownership.problem(running: call.executable, call.arguments, searchPath: searchPath)
             .map { "\(call.program): \($0.message)" }
     }

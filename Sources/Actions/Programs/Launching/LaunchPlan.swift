@@ -51,7 +51,7 @@ package struct LaunchPlan {
         writer.add(command.executable.bytes)
         for argument in command.arguments { writer.add(argument) }
         writer.add(UInt32(command.environment.count))
-        for (name, value) in command.environment { writer.add(variable: name, value) }
+        for (name, value) in command.environment { writer.add("\(name)=".utf8 + value) }
         guard !writer.containsNUL else { return nil }
         writer.set(UInt32(writer.bytes.count - start - 4), at: start)
         bytes = writer.bytes
@@ -72,19 +72,6 @@ package struct LaunchPlan {
             add(UInt32(string.count))
             let start = bytes.count
             bytes += string
-            end(start)
-        }
-
-        mutating func add(variable name: String, _ value: [UInt8]) {
-            add(UInt32(name.utf8.count + 1 + value.count))
-            let start = bytes.count
-            bytes += name.utf8
-            bytes.append(UInt8(ascii: "="))
-            bytes += value
-            end(start)
-        }
-
-        private mutating func end(_ start: Int) {
             if bytes[start...].firstIndex(ofByte: 0) != nil { containsNUL = true }
             bytes.append(0)
         }
