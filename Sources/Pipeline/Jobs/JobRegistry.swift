@@ -45,6 +45,7 @@ package struct JobRegistry: ~Copyable {
         var job: Job
         if let known = state.jobs[offer.number] {
             job = known
+            job.event = offer.event
             // Finished steps of an earlier event do not count for another one.
             if !offer.hasSteps { job.steps = [] }
             job.keepSteps(of: rule)
@@ -54,8 +55,7 @@ package struct JobRegistry: ~Copyable {
         }
         // The rule may have had another name.
         job.rule = rule.name
-        job.event = offer.event
-        if !rule.needsWriter, job.event.writer != .notAsked { job.event.writer = .notAsked }
+        job.forgetWriter(unlessNeededBy: rule)
         job.attempt += 1
         job.waiting = nil
         if offer.isRepeat || job.attempt == 1 && offer.followsUnknownState {
@@ -103,7 +103,7 @@ package struct JobRegistry: ~Copyable {
         let schedule = Job.Schedule(due: now, after: after)
         var job = Job(
             id: id ?? JobID(now: event.time), rule: rule.name, event: event, number: number, schedule: schedule)
-        if !rule.needsWriter, job.event.writer != .notAsked { job.event.writer = .notAsked }
+        job.forgetWriter(unlessNeededBy: rule)
         job.isInterrupted = isInterrupted
         newJobs.insert(job.id)
         rules.insert(stored: job, state)
@@ -313,6 +313,13 @@ package struct JobRegistry: ~Copyable {
             else { return }
             all[offer.number] = (action, job)
         }
+    }
+}
+
+extension Job {
+    /// Removes the writing process from the event, unless the rule asks for it.
+    fileprivate mutating func forgetWriter(unlessNeededBy rule: Rule) {
+        if !rule.needsWriter, event.writer != .notAsked { event.writer = .notAsked }
     }
 }
 

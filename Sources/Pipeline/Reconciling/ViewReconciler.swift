@@ -329,11 +329,13 @@ package struct ViewReconciler {
         return entry
     }
 
+    /// Adds an offer, and counts the due paths that it names.
     mutating func insert(_ offer: Offer) {
         offeredDueCount += offer.paths.count { offers.number(at: $0) == nil && due[$0] != nil }
         offers.insert(offer)
     }
 
+    /// Removes an offer, and its paths from that count.
     mutating func remove(_ offer: Offer) {
         offeredDueCount -= offer.paths.count { offers.number(at: $0) != nil && due[$0] != nil }
         offers.remove(offer)
