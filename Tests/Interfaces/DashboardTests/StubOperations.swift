@@ -9,11 +9,16 @@ final class StubOperations: Operations {
     let requests = Mutex<[String]>([])
     /// While this is set, every response waits.
     let isStuck = Mutex(false)
+    /// Whether a response has waited.
+    let hasWaited = Mutex(false)
     /// While this is set, no file can be read.
     let isFileStuck = Mutex(false)
 
     private func record(_ text: String) -> JSONValue {
-        while isStuck.withLock({ $0 }) { Deadline.pause(.milliseconds(1)) }
+        while isStuck.withLock({ $0 }) {
+            hasWaited.withLock { $0 = true }
+            Deadline.pause(.milliseconds(1))
+        }
         requests.withLock { $0.append(text) }
         return ["asked": .string(text)]
     }

@@ -89,6 +89,12 @@ package final class RawHTTP {
         return true
     }
 
+    /// Whether unread data has arrived.
+    package var hasReceived: Bool {
+        var byte: UInt8 = 0
+        return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) == 1
+    }
+
     /// Reads until the peer closes the connection or no data arrives for a minute.
     package func readAll() -> String {
         while fill() {}
