@@ -262,9 +262,14 @@ extension ViewReconciler {
 
     /// Reads the text added to a followed file, and records how far it was read.
     ///
-    /// - Returns: False if the only text is an unfinished line, for whose end the path waits now.
+    /// - Returns: False if the path waits now: the only text is an unfinished line, or a line comes first whose file
+    ///   was removed, replaced or truncated.
     mutating func addText(_ event: inout FileEvent, _ tail: View.Tail) -> Bool {
         let path = event.path
+        if endLine(path, event.snapshot) {
+            due.wait(path, for: .path(path))
+            return false
+        }
         guard let location = try? shared.files.paths.location(of: path) else { return true }
         let handled = row(path).handled
         let isOther = handled?.identity != event.snapshot.identity
@@ -276,6 +281,11 @@ extension ViewReconciler {
             location, in: shared.host.fileSystem, event.snapshot, from: offset, limit: tail.maximumBytes,
             // Text at the start of a file does not continue any other.
             isReset: handled != nil && offset == 0)
+        if let line = unfinishedLines[path]?.text, text.offset == line.offset, text.bytes.count < line.bytes.count {
+            // The file was truncated or replaced after the judgement.
+            resettle(path)
+            return false
+        }
         let known = unfinishedLines.removeValue(forKey: path)
         event.tail = text
         // The end of a line in a file with a new name was written before.
@@ -301,16 +311,18 @@ extension ViewReconciler {
         return true
     }
 
-    /// Freezes the text of an unfinished line whose file was removed, replaced or truncated.
-    mutating func endLine(_ path: PathBytes, _ now: Snapshot?) {
-        guard let line = unfinishedLines[path] else { return }
-        let event = line.event
-        if let now, now.identity == event.snapshot.identity, now.size >= event.snapshot.delivered ?? 0 { return }
+    /// Freezes the text of an unfinished line if its file was removed, replaced or truncated.
+    ///
+    /// - Returns: Whether it was.
+    @discardableResult mutating func endLine(_ path: PathBytes, _ now: Snapshot?) -> Bool {
+        guard let event = unfinishedLines[path]?.event else { return false }
+        if let now, now.identity == event.snapshot.identity, now.size >= event.snapshot.delivered ?? 0 { return false }
         unfinishedLines[path] = nil
         due.announce(path, nil)
         set(path, LedgerRow(event.snapshot))
         frozen.add(event.paths)
         shared.add(.stored(view: index, event, isUncertain: false))
+        return true
     }
 
     /// Returns how much of the file was read under another path, which it may have left and returned to.

@@ -197,6 +197,40 @@ struct EngineContentTests {
         }
     }
 
+    @Test func `S38 an unfinished line is reported when its file is truncated soon after it was read`() {
+        withTempTree { tree in
+            TestFile.makeDirectory(tree.path("in"))
+            let rule = Rule.sample("r", [tree.path("in/*")], settle: .zero)
+                .with {
+                    $0.tail = Rule.Tail()
+                    $0.settle.writers = .ignore
+                }
+            let texts = Locked<[String]>([])
+            let run = EngineRun([rule]) { _, invocation in
+                if let tail = invocation.job.event.tail {
+                    texts.change { $0.append(String(decoding: tail.bytes, as: UTF8.self)) }
+                }
+                return Outcome(.succeeded)
+            }
+            func wait(for text: String, _ count: Int) -> Bool {
+                Deadline.wait { texts.value.count { $0 == text } >= count }
+            }
+            for number in 1...200 {
+                let path = tree.path("in/log\(number)")
+                TestFile.write(path, "line\nrest")
+                #expect(wait(for: "line\n", number))
+                // The truncation meets each step between the read and the next one.
+                usleep(.random(in: 0..<3_000))
+                TestFile.write(path, "")
+                guard wait(for: "rest", number) else {
+                    Issue.record("The unfinished line of \(path) was lost.")
+                    break
+                }
+            }
+            run.stop()
+        }
+    }
+
     // MARK: Moves
 
     @Test func `S04 a file that changed and moved before the change was reported is moved, then modified`() {
