@@ -2,21 +2,18 @@ package import Logging
 package import Programs
 import Synchronization
 
-/// A serving program, with everything in which its processes could differ.
+/// A serving program.
 package struct ServedProgram: Sendable {
     /// `plugin 'resize'`, for messages.
     var title: String
     /// The command to start; its working directory is empty where each process gets one of its own.
     var command: Command
-    /// The encoded ``LaunchPlan`` of `command`: requests share a process only if their plans are equal.
-    var environment: [UInt8]
     /// The number of requests that a process accepts at once, unless it specifies that itself.
     var concurrent: Int
 
-    package init(title: String, command: Command, environment: [UInt8], concurrent: Int) {
+    package init(title: String, command: Command, concurrent: Int) {
         self.title = title
         self.command = command
-        self.environment = environment
         self.concurrent = concurrent
     }
 }

@@ -95,8 +95,10 @@ package struct ServeSession: Sendable {
     /// Whether it was asked to exit, or killed, and did not exit by itself.
     private var isTerminated: Bool { phase == .ending }
     var isStarting: Bool { phase == .starting && !isRetired }
-    /// Whether it counts as one of the plugin's processes.
+    /// Whether it gets requests, now or once it is ready.
     var isLive: Bool { (phase == .starting || phase == .serving) && !isRetired }
+    /// Whether it is one of the maximum number of processes; one that has failed is until it has exited.
+    var occupiesSlot: Bool { isLive || failure != nil }
     /// Whether it is about to exit without ever having been ready.
     var hasFailedToStart: Bool { failure != nil && !hasBeenReady }
     /// Whether its exit was requested, and is not an error.

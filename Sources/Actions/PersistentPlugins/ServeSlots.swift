@@ -2,31 +2,15 @@ import Programs
 
 /// The serving processes of a plugin, and the requests that wait for one.
 ///
-/// A process serves the requests of one environment. The current time is passed in; ``takeStarts()`` and
-/// ``turn(of:at:)`` return what only threads can do.
+/// The current time is passed in; ``takeStarts()`` and ``turn(of:at:)`` return what only threads can do.
 struct ServeSlots: Sendable {
-    struct Process: Sendable {
-        let environment: [UInt8]
-        var session: ServeSession
-        /// Whether it is retired for a process of another environment.
-        var isDisplaced = false
-
-        /// Whether it is one of the maximum number: a process that has failed is until it has exited, because only
-        /// then is the pause known.
-        var occupiesSlot: Bool { session.isLive || session.failure != nil || isDisplaced }
-    }
-
     /// The maximum number of processes at once.
     var parallel: Int
-    /// The processes by their numbers, which are never reused.
-    var processes: [Int: Process] = [:]
-    /// The time at which ``assign(at:)`` must be called again; nil when time alone does not help the requests that
-    /// wait.
-    private(set) var nextCheck: ContinuousClock.Instant?
+    /// The conversations with the processes by their numbers, which are never reused.
+    var sessions: [Int: ServeSession] = [:]
     private let limits: ServeLimits
     /// The requests that no process has received, in order.
-    private var waiting: [(request: ServeRequest, environment: [UInt8])] = []
-    private var backOff = CrashBackOff()
+    private var waiting: [ServeRequest] = []
     private var starts: [(process: Int, request: ServeRequest)] = []
     private var started = 0
     private var isClosed = false
@@ -47,85 +31,58 @@ struct ServeSlots: Sendable {
     /// Adds a request; one with which a process has died is the next one.
     mutating func submit(_ request: ServeRequest, isRetry: Bool = false, at now: ContinuousClock.Instant) {
         guard !isClosed else { return request.deliver(.ended(.stop)) }
-        if let trouble = backOff.trouble, backOff.isPausing(at: now), !hasLive {
-            return request.deliver(.refused(.failing(trouble)))
-        }
-        let wanted = request.program.environment
-        // The same array for equal environments, so that they are not compared byte by byte from here on.
-        let environment = processes.values.first { $0.environment == wanted }?.environment ?? wanted
-        waiting.insert((request, environment), at: isRetry ? 0 : waiting.endIndex)
+        waiting.insert(request, at: isRetry ? 0 : waiting.endIndex)
         assign(at: now)
     }
 
     /// Cancels a request, whether it waits or has been sent.
     mutating func cancel(_ request: ServeRequest, at now: ContinuousClock.Instant) {
-        if let index = waiting.firstIndex(where: { $0.request == request }) {
+        if let index = waiting.firstIndex(of: request) {
             waiting.remove(at: index)
             request.deliver(.ended(.stop))
         }
-        for number in processes.keys where processes[number]?.session.open[request.id]?.request == request {
-            processes[number]?.session.cancel(request.id, .stop, at: now)
+        for number in sessions.keys where sessions[number]?.open[request.id]?.request == request {
+            sessions[number]?.cancel(request.id, .stop, at: now)
         }
     }
 
     /// Sends waiting requests to processes with capacity, and starts processes for the others.
     mutating func assign(at now: ContinuousClock.Instant) {
-        nextCheck = nil
-        var left: [(request: ServeRequest, environment: [UInt8])] = []
-        for one in waiting {
-            if let number = process(for: one.request, in: one.environment) {
-                processes[number]?.session.send(one.request, at: now)
+        var left: [ServeRequest] = []
+        for request in waiting {
+            if let number = process(for: request) {
+                sessions[number]?.send(request, at: now)
             } else {
-                left.append(one)
+                left.append(request)
             }
         }
         waiting = left
-        guard let first = waiting.first else { return }
-        if backOff.isPausing(at: now) {
-            nextCheck = backOff.startAt
-            return
-        }
         // One at a time, until one shows that the program can start at all.
-        guard !processes.values.contains(where: \.session.hasFailedToStart) else { return }
+        guard !sessions.values.contains(where: \.hasFailedToStart) else { return }
         startProcesses(at: now)
-        let hasSlot = processes.values.contains { $0.occupiesSlot && $0.environment == first.environment }
-        if !hasSlot { displaceProcess(at: now) }
     }
 
     /// Returns the process with the fewest open requests; of two the older one, so that the younger can go idle.
-    private func process(for request: ServeRequest, in environment: [UInt8]) -> Int? {
-        let able = processes.lazy.filter { $0.value.session.canTake(request.id) && $0.value.environment == environment }
-        return able.min { ($0.value.session.open.count, $0.key) < ($1.value.session.open.count, $1.key) }?.key
+    private func process(for request: ServeRequest) -> Int? {
+        let able = sessions.lazy.filter { $0.value.canTake(request.id) }
+        return able.min { ($0.value.open.count, $0.key) < ($1.value.open.count, $1.key) }?.key
     }
 
     /// Starts processes for the waiting requests that no starting process will take.
     private mutating func startProcesses(at now: ContinuousClock.Instant) {
-        var starting = processes.values.filter(\.session.isStarting).map { ($0.environment, $0.session.window) }
-        for (request, environment) in waiting {
-            if let index = starting.firstIndex(where: { $0.0 == environment && $0.1 > 0 }) {
-                starting[index].1 -= 1
-                continue
+        var room = sessions.values.lazy.filter(\.isStarting).reduce(0) { $0 + $1.window }
+        for request in waiting {
+            if room <= 0 {
+                guard sessions.values.count(where: \.occupiesSlot) < parallel else { return }
+                started += 1
+                let session = ServeSession(window: request.program.concurrent, limits: limits, at: now)
+                sessions[started] = session
+                starts.append((started, request))
+                room = session.window
             }
-            guard processes.values.count(where: \.occupiesSlot) < parallel else { return }
-            started += 1
-            let session = ServeSession(window: request.program.concurrent, limits: limits, at: now)
-            processes[started] = Process(environment: environment, session: session)
-            starts.append((started, request))
-            starting.append((environment, session.window - 1))
+            room -= 1
         }
     }
-
-    /// Retires the process with the fewest requests, which it still answers, for one of another environment.
-    private mutating func displaceProcess(at now: ContinuousClock.Instant) {
-        guard !processes.values.contains(where: \.isDisplaced) else { return }
-        let able = processes.filter { $0.value.session.isLive && !$0.value.session.isStarting }
-        let next = able.min { ($0.value.session.open.count, $0.key) < ($1.value.session.open.count, $1.key) }
-        guard let next else { return }
-        processes[next.key]?.isDisplaced = true
-        processes[next.key]?.session.retire(at: now)
-    }
-
-    private var hasLive: Bool { processes.values.contains(where: \.session.isLive) }
 
     // MARK: - Processes
 
@@ -136,18 +93,16 @@ struct ServeSlots: Sendable {
         // Called before, because a process that has just become ready must not be considered idle, and after, in case
         // that retires it.
         assign(at: now)
-        processes[number]?.session.advance(to: now)
+        sessions[number]?.advance(to: now)
         assign(at: now)
-        return (processes[number]?.session.takeCommands() ?? [], processes[number]?.session.nextDeadline)
+        return (sessions[number]?.takeCommands() ?? [], sessions[number]?.nextDeadline)
     }
 
     /// Handles a line of a process; a ``turn(of:at:)`` has to follow.
     mutating func receive(
         _ message: ServeMessage, from number: Int, at now: ContinuousClock.Instant
     ) -> ServeSession.News? {
-        let news = processes[number]?.session.receive(message, at: now)
-        if case .answered = news { backOff = CrashBackOff() }
-        return news
+        sessions[number]?.receive(message, at: now)
     }
 
     /// Handles the exit of a process, after all its output.
@@ -161,8 +116,7 @@ struct ServeSlots: Sendable {
     mutating func end(
         _ number: Int, _ termination: ProgramResult.Termination, lastLine: String?, at now: ContinuousClock.Instant
     ) -> String? {
-        guard let process = processes.removeValue(forKey: number) else { return nil }
-        let session = process.session
+        guard let session = sessions.removeValue(forKey: number) else { return nil }
         let reason = session.reason(for: termination, lastLine: lastLine)
         for open in session.open.values {
             let reply: ServeRequest.Reply =
@@ -176,24 +130,19 @@ struct ServeSlots: Sendable {
             open.request.deliver(reply)
         }
         defer { assign(at: now) }
-        // A slow program needs no additional pause: the process was killed because of one request.
+        // A process that was killed because of one request has not failed.
         guard !session.mayEnd, session.failure != .ignoredCancel else { return nil }
-        backOff.addDeath(reason, at: now)
-        if !hasLive {
-            if !session.hasBeenReady {
-                refuse(process.environment, session.refusal(for: termination, reason))
-            } else if let trouble = backOff.trouble {
-                refuse(process.environment, .failing(trouble))
-            }
+        if !session.hasBeenReady, !sessions.values.contains(where: \.isLive) {
+            let refusal = session.refusal(for: termination, reason)
+            for request in waiting { request.deliver(.refused(refusal)) }
+            waiting = []
         }
         return reason
     }
 
     /// Replaces all processes, because their program has changed.
     mutating func replace(at now: ContinuousClock.Instant) {
-        for number in processes.keys { processes[number]?.session.retire(at: now) }
-        // No process of the new program has died yet.
-        backOff = CrashBackOff()
+        for number in sessions.keys { sessions[number]?.retire(at: now) }
         assign(at: now)
     }
 
@@ -204,13 +153,8 @@ struct ServeSlots: Sendable {
     ///   - now: The current time.
     mutating func close(isAtOnce: Bool, at now: ContinuousClock.Instant) {
         isClosed = true
-        for one in waiting { one.request.deliver(.ended(.stop)) }
+        for request in waiting { request.deliver(.ended(.stop)) }
         waiting = []
-        for number in processes.keys { processes[number]?.session.close(isAtOnce: isAtOnce, at: now) }
-    }
-
-    private mutating func refuse(_ environment: [UInt8], _ refusal: ServeRequest.Refusal) {
-        for one in waiting where one.environment == environment { one.request.deliver(.refused(refusal)) }
-        waiting.removeAll { $0.environment == environment }
+        for number in sessions.keys { sessions[number]?.close(isAtOnce: isAtOnce, at: now) }
     }
 }

@@ -4,7 +4,7 @@ package import Programs
 import Synchronization
 package import System
 
-/// A serving plugin: its processes, and the requests that wait for answers.
+/// A serving plugin in one environment: its processes, and the requests that wait for answers.
 package final class ServedPlugin: Sendable {
     private struct State: Sendable {
         var slots: ServeSlots
@@ -15,8 +15,6 @@ package final class ServedPlugin: Sendable {
         var stamps: [FileStamp?]?
         /// The directory that contains the scratch directories of its processes.
         var directory: PathBytes?
-        /// The time at which the slots are checked without any other cause.
-        var timer: ContinuousClock.Instant?
     }
 
     let launcher: ProcessLauncher
@@ -81,7 +79,7 @@ package final class ServedPlugin: Sendable {
     func wait() { processes.wait() }
 
     /// The number of processes.
-    var count: Int { state.withLock { $0.slots.processes.count } }
+    var count: Int { state.withLock { $0.slots.sessions.count } }
 
     /// Changes the slots, and performs what follows from that.
     ///
@@ -98,8 +96,7 @@ package final class ServedPlugin: Sendable {
             while case let starts = state.slots.takeStarts(), !starts.isEmpty {
                 for (number, request) in starts { start(number, for: request, &state, at: now) }
             }
-            setTimer(&state)
-            let busy = state.slots.processes.filter { $0.key != process && $0.value.session.hasCommands }
+            let busy = state.slots.sessions.filter { $0.key != process && $0.value.hasCommands }
             return (result, busy.keys.compactMap { state.running[$0] })
         }
         for other in others { EventLoop.shared.call { other.handle(nil) } }
@@ -118,15 +115,6 @@ package final class ServedPlugin: Sendable {
         return change(by: process) { $0.end(process, termination, lastLine: lastLine, at: $1) }
     }
 
-    private func setTimer(_ state: inout State) {
-        guard let time = state.slots.nextCheck, state.timer.map({ time < $0 }) ?? true else { return }
-        state.timer = time
-        EventLoop.shared.call(at: time) { [weak self] in
-            self?.state.withLock { $0.timer = nil }
-            self?.change { $0.assign(at: $1) }
-        }
-    }
-
     private func start(
         _ number: Int, for request: ServeRequest, _ state: inout State, at now: ContinuousClock.Instant
     ) {
@@ -143,9 +131,14 @@ package final class ServedPlugin: Sendable {
 
 /// All serving plugins.
 package final class ServedPlugins: Sendable {
+    /// All that the requests of one process have in common.
+    private struct Key: Hashable {
+        let location: PathBytes
+        let plan: [UInt8]
+    }
+
     private struct State: Sendable {
-        /// The plugins by their locations.
-        var plugins: [PathBytes: ServedPlugin] = [:]
+        var plugins: [Key: ServedPlugin] = [:]
         var isClosed = false
         /// The time at which all plugins were last checked.
         var checked: ContinuousClock.Instant?
@@ -169,18 +162,22 @@ package final class ServedPlugins: Sendable {
     ///
     /// - Parameters:
     ///   - location: The location of the plugin.
+    ///   - plan: The bytes of the plan of its processes: only requests with equal plans share them.
     ///   - files: The files of the plugin.
     ///   - parallel: The maximum number of processes at once.
     /// - Returns: The plugin; nil when closed.
-    package func plugin(at location: PathBytes, files: [PathBytes], parallel: Int) -> ServedPlugin? {
+    package func plugin(
+        at location: PathBytes, running plan: [UInt8], files: [PathBytes], parallel: Int
+    ) -> ServedPlugin? {
+        let key = Key(location: location, plan: plan)
         let (plugin, others) = state.withLock { state -> (ServedPlugin?, [ServedPlugin]) in
             guard !state.isClosed else { return (nil, []) }
             if state.plugins.isEmpty { scratchDirectories.removeAbandoned() }
             let plugin =
-                state.plugins[location]
+                state.plugins[key]
                 ?? ServedPlugin(
                     parallel: parallel, limits: limits, launcher: launcher, scratchDirectories: scratchDirectories)
-            state.plugins[location] = plugin
+            state.plugins[key] = plugin
             guard state.checked.map({ ContinuousClock.now - $0 >= Self.pause }) ?? true else { return (plugin, []) }
             state.checked = .now
             return (plugin, state.plugins.values.filter { $0 !== plugin })

@@ -169,7 +169,7 @@ final class ServingProcess: EventSource, @unchecked Sendable {
     }
 
     private func lose(_ failure: ServeSession.Failure) {
-        plugin.change(by: number) { [number] in $0.processes[number]?.session.lose(failure, at: $1) }
+        plugin.change(by: number) { [number] in $0.sessions[number]?.lose(failure, at: $1) }
     }
 
     // MARK: - Streams
@@ -204,7 +204,7 @@ final class ServingProcess: EventSource, @unchecked Sendable {
         for line in lines.add(bytes) {
             guard line.count <= ResponseReader.limit else {
                 plugin.change(by: number) { [number] slots, _ in
-                    slots.processes[number]?.session.receiveTooLong(Array(line.prefix(4096)))
+                    slots.sessions[number]?.receiveTooLong(Array(line.prefix(4096)))
                 }
                 // With the pipe closed, even a program that ignores SIGTERM cannot continue to print.
                 process.output.close()

@@ -168,9 +168,10 @@ package struct PluginConformance {
         let plugins = ServedPlugins(
             launcher: launcher, scratchDirectories: ScratchDirectories(in: directories), limits: limits)
         defer { plugins.close(isAtOnce: true) }
-        let plugin = plugins.plugin(at: cases.plugin.location, files: [cases.plugin.executable], parallel: 1)
+        let plugin = plugins.plugin(
+            at: cases.plugin.location, running: [], files: [cases.plugin.executable], parallel: 1)
         let command = cases.command("serve", in: stage, input: [])
-        let program = ServedProgram(title: "it", command: command, environment: [], concurrent: 1)
+        let program = ServedProgram(title: "it", command: command, concurrent: 1)
         for number in 1...4 {
             let request = cases.request(for: Array("file \(number)".utf8), in: stage).members
             let sent = ServeRequest(

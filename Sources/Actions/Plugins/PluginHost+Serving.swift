@@ -20,10 +20,10 @@ extension PluginHost {
             return run.all(.cannotStart("\(call.program): \(LaunchFailure.containsNUL.reason)", mayPass: false))
         }
         guard await invocation.mayStart(),
-            let plugin = self.serving.plugin(at: serving.location, files: serving.files, parallel: serving.parallel)
+            let plugin = self.serving.plugin(
+                at: serving.location, running: plan.bytes, files: serving.files, parallel: serving.parallel)
         else { return run.all(.interrupted("Alight stops")) }
-        let program = ServedProgram(
-            title: call.program, command: command, environment: plan.bytes, concurrent: serving.concurrent)
+        let program = ServedProgram(title: call.program, command: command, concurrent: serving.concurrent)
         var isRetry = false
         while true {
             let sent = ServeRequest(

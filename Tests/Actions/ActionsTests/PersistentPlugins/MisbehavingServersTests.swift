@@ -252,17 +252,11 @@ struct MisbehavingServersTests {
         #expect(serving.started.allSatisfy(isGone))
     }
 
-    @Test func `a plugin that keeps crashing is refused after five times`() throws {
+    @Test func `a plugin that keeps crashing fails each request`() throws {
         let serving = try ServingStage("ready()\nread()\nos.abort()\n", change: { $0.idempotent = false })
-        // One request at a time would wait for back-off delays of 1, 2, 4 and 8 seconds.
-        for job in 1...5 { #expect(serving.ask(job).code == "plugin-died") }
-        let outcome = serving.ask(6)
-        #expect(outcome.result == .retry)
-        #expect(outcome.code == "cannot-start")
-        #expect(
-            outcome.message
-                == "plugin 'resize' has crashed 5 times in a minute; the last time it was killed by signal 6")
+        for job in 1...6 { #expect(serving.ask(job).code == "plugin-died") }
         serving.close()
+        #expect(serving.started.count == 6)
     }
 
     @Test func `a plugin that closes its output but keeps running is terminated`() throws {

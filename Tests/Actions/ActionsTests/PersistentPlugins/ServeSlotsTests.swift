@@ -7,12 +7,10 @@ import Testing
 extension ServeRequest {
     /// Creates a request for a process with no requirements.
     convenience init(
-        _ id: String, attempt: Int = 1, timeout: Duration = .seconds(60), environment: String = "",
-        concurrent: Int = 1
+        _ id: String, attempt: Int = 1, timeout: Duration = .seconds(60), concurrent: Int = 1
     ) {
         let program = ServedProgram(
-            title: "plugin 'x'", command: Command(executable: "/x", timeout: .zero),
-            environment: Array(environment.utf8), concurrent: concurrent)
+            title: "plugin 'x'", command: Command(executable: "/x", timeout: .zero), concurrent: concurrent)
         self.init(
             to: program, id: id, attempt: attempt, timeout: timeout, input: Array("{}\n".utf8), deadline: "",
             logger: Logger(label: "test"), progress: { _, _ in })
@@ -29,11 +27,10 @@ struct ServeSlotsTests {
     /// Submits one request for each ID.
     @discardableResult
     private func submit(
-        _ slots: inout ServeSlots, _ ids: String..., environment: String = "", concurrent: Int = 1,
-        isRetry: Bool = false, at: Double
+        _ slots: inout ServeSlots, _ ids: String..., concurrent: Int = 1, isRetry: Bool = false, at: Double
     ) -> [ServeRequest] {
         ids.map { id in
-            let request = ServeRequest(id, environment: environment, concurrent: concurrent)
+            let request = ServeRequest(id, concurrent: concurrent)
             slots.submit(request, isRetry: isRetry, at: self.at(at))
             return request
         }
@@ -104,7 +101,7 @@ struct ServeSlotsTests {
 
     // MARK: - Crashes
 
-    @Test func `the requests of a crashed process are lost, and the next start is delayed`() {
+    @Test func `the requests of a crashed process are lost, and the next request starts another one`() {
         var slots = slots()
         let requests = submit(&slots, "a", at: 0) + submit(&slots, "b", at: 0)
         ready(&slots, 1, 4, at: 1)
@@ -113,51 +110,9 @@ struct ServeSlotsTests {
         let reason = "was killed by signal 9: oops"
         #expect(slots.end(1, .signalled(9), lastLine: "oops", at: at(3)) == reason)
         #expect(requests.map(\.reply) == [.lost(reason, .signalled(9)), nil])
+        #expect(started(&slots) == [])
         submit(&slots, "c", isRetry: true, at: 3)
-        #expect(started(&slots) == [])
-        #expect(slots.nextCheck == at(4))
-        slots.assign(at: at(3.9))
-        #expect(started(&slots) == [])
-        slots.assign(at: at(4))
         #expect(started(&slots) == [2])
-        #expect(slots.nextCheck == nil)
-    }
-
-    @Test func `delays double up to a minute, and an answer resets them`() {
-        #expect((1...9).map { CrashBackOff.pause(after: $0) / .seconds(1) } == [1, 2, 4, 8, 16, 32, 60, 60, 60])
-        var slots = slots()
-        var now = 0.0
-        for process in 1...3 {
-            submit(&slots, "a", at: now)
-            ready(&slots, process, at: now)
-            _ = slots.end(process, .exited(status: 1), lastLine: nil, at: at(now))
-            now += CrashBackOff.pause(after: process) / .seconds(1)
-        }
-        submit(&slots, "a", at: now)
-        ready(&slots, 4, at: now)
-        answer(&slots, "a", from: 4, at: now)
-        _ = slots.end(4, .exited(status: 1), lastLine: nil, at: at(now))
-        submit(&slots, "a", at: now)
-        #expect(slots.nextCheck == at(now + 1))
-    }
-
-    @Test func `after five crashes in a minute requests are refused until the next start`() {
-        var slots = slots()
-        var now = 0.0
-        for process in 1...5 {
-            let request = submit(&slots, "a", at: now)[0]
-            #expect(started(&slots) == [process])
-            ready(&slots, process, at: now)
-            _ = slots.end(process, .signalled(11), lastLine: nil, at: at(now))
-            #expect(request.reply == .lost("was killed by signal 11", .signalled(11)))
-            now += CrashBackOff.pause(after: process) / .seconds(1)
-        }
-        let reason = "has crashed 5 times in a minute; the last time it was killed by signal 11"
-        #expect(submit(&slots, "a", at: now - 1)[0].reply == .refused(.failing(reason)))
-        #expect(submit(&slots, "a", at: now)[0].reply == nil)
-        #expect(started(&slots) == [6])
-        ready(&slots, 6, at: now)
-        #expect(answer(&slots, "a", from: 6, at: now) != nil)
     }
 
     @Test(arguments: [
@@ -185,17 +140,19 @@ struct ServeSlotsTests {
         #expect(requests.map(\.reply) == [.refused(refusal), .refused(refusal)])
     }
 
-    @Test func `after a failed start the next one waits for its exit and for the delay`() {
+    @Test func `after a failed start the next one waits for its exit`() {
         var slots = slots(2)
         var requests = submit(&slots, "a", at: 0)
         #expect(started(&slots) == [1])
-        slots.processes[1]?.session.lose(.closedOutput, at: at(1))
+        slots.sessions[1]?.lose(.closedOutput, at: at(1))
         requests += submit(&slots, "b", at: 1)
         #expect(started(&slots) == [])
         let reason = "exited with status 1 before it was ready"
         #expect(slots.end(1, .exited(status: 1), lastLine: nil, at: at(1.5)) == reason)
         #expect(requests.allSatisfy { $0.reply == .refused(.failing(reason)) })
         #expect(started(&slots) == [])
+        submit(&slots, "c", at: 2)
+        #expect(started(&slots) == [2])
     }
 
     @Test func `while another process serves, no request is refused`() {
@@ -229,7 +186,7 @@ struct ServeSlotsTests {
         var requests = submit(&slots, "job1", at: 0)
         ready(&slots, 1, 2, at: 0)
         requests += submit(&slots, "job2", at: 0)
-        slots.processes[1]?.session.receiveTooLong(Array(#"{"id":"job2""#.utf8))
+        slots.sessions[1]?.receiveTooLong(Array(#"{"id":"job2""#.utf8))
         let reason = "printed a line of more than 1 MiB and was stopped"
         #expect(slots.end(1, .signalled(13), lastLine: nil, at: at(1)) == reason)
         #expect(requests.map(\.reply) == [.lost(reason, .signalled(13)), .tooLarge])
@@ -248,16 +205,6 @@ struct ServeSlotsTests {
         _ = slots.receive(.result(id: "a", attempt: 1, line: [0]), from: 1, at: at(2))
         #expect(turn(&slots, 1, at: 2) == ["endOfFile"])
         #expect(slots.end(1, .exited(status: 0), lastLine: nil, at: at(2)) == nil)
-    }
-
-    @Test func `a replacement ends the delay`() {
-        var slots = slots()
-        submit(&slots, "a", at: 0)
-        _ = slots.end(1, .exited(status: 1), lastLine: nil, at: at(0))
-        submit(&slots, "b", at: 0)
-        _ = slots.takeStarts()
-        slots.replace(at: at(0.1))
-        #expect(started(&slots) == [2])
     }
 
     @Test func `a waiting request can be stopped, and an open one is cancelled`() {
@@ -287,55 +234,7 @@ struct ServeSlotsTests {
         _ = slots.end(1, .signalled(15), lastLine: nil, at: at(2))
         _ = slots.end(2, .exited(status: 0), lastLine: nil, at: at(2))
         #expect(requests[0].reply == .ended(.stop))
-        #expect(slots.processes.isEmpty)
-    }
-
-    // MARK: - Several environments
-
-    @Test func `an idle process is replaced for another environment at once`() {
-        var slots = slots()
-        submit(&slots, "a", environment: "1", at: 0)
-        ready(&slots, 1, at: 0)
-        answer(&slots, "a", from: 1, at: 0)
-        submit(&slots, "b", environment: "2", at: 0)
-        #expect(started(&slots) == [1])
-        #expect(turn(&slots, 1, at: 0) == ["endOfFile"])
-        #expect(slots.end(1, .exited(status: 0), lastLine: nil, at: at(0.1)) == nil)
-        #expect(started(&slots) == [2])
-    }
-
-    @Test func `a busy process is replaced when it has answered, and environments take turns in the order of requests`()
-    {
-        var slots = slots()
-        submit(&slots, "a", "b", environment: "1", at: 0)
-        submit(&slots, "d", environment: "2", at: 0)
-        submit(&slots, "c", environment: "1", at: 0)
-        ready(&slots, 1, at: 0)
-        #expect(turn(&slots, 1, at: 0) == ["hello", "a"])
-        _ = slots.receive(.result(id: "a", attempt: 1, line: [0]), from: 1, at: at(1))
-        #expect(turn(&slots, 1, at: 1) == ["b"])
-        _ = slots.receive(.result(id: "b", attempt: 1, line: [0]), from: 1, at: at(2))
-        #expect(turn(&slots, 1, at: 2) == ["endOfFile"])
-        _ = slots.end(1, .exited(status: 0), lastLine: nil, at: at(2))
-        #expect(slots.takeStarts().map(\.request.id) == ["a", "d"])
-        ready(&slots, 2, at: 2)
-        #expect(turn(&slots, 2, at: 2) == ["hello", "d"])
-        answer(&slots, "d", from: 2, at: 2)
-        _ = slots.end(2, .exited(status: 0), lastLine: nil, at: at(2))
-        #expect(slots.takeStarts().map(\.request.id) == ["c"])
-    }
-
-    @Test func `an environment with a process does not displace that of another environment`() {
-        var slots = slots(2)
-        submit(&slots, "a", "b", environment: "1", at: 0)
-        submit(&slots, "c", environment: "2", at: 0)
-        #expect(started(&slots) == [1, 2])
-        ready(&slots, 1, at: 0)
-        ready(&slots, 2, at: 0)
-        // The third environment has no process, so one of the first makes way.
-        submit(&slots, "d", environment: "3", at: 0)
-        submit(&slots, "e", environment: "2", at: 5)
-        #expect(slots.processes.values.filter(\.isDisplaced).count == 1)
+        #expect(slots.sessions.isEmpty)
     }
 
     @Test func `a lower limit terminates no process`() {

@@ -34,7 +34,7 @@ struct ServingProcessTests {
                 sys.exit()
             ready()
             for request in requests(): result(request, message=os.environ['SIZE'] + ' ' + os.getcwd())
-            """, change: { $0.parallel = 2 })
+            """)
         for size in ["1", "2", "1"] {
             let outcome = serving.ask { invocation in
                 invocation.environment = [("SIZE", Array(size.utf8))]
@@ -51,12 +51,12 @@ struct ServingProcessTests {
         serving.close()
     }
 
-    @Test func `an environment that no request uses any more is removed`() throws {
+    @Test func `a process whose environment no request uses any more is stopped`() throws {
         let serving = try ServingStage(
             """
             ready()
             for request in requests(): result(request, message=os.environ['SIZE'])
-            """, limits: { $0.idle = .zero }, change: { $0.parallel = 2 })
+            """, limits: { $0.idle = .zero })
         func ask(_ size: Int) -> String {
             serving.ask { $0.environment = [("SIZE", Array("\(size)".utf8))] }.message
         }
@@ -208,16 +208,16 @@ struct ServingProcessTests {
     }
 
     @Test(arguments: [1, 2])
-    func `the processes of all environments together do not exceed 'parallel'`(parallel: Int) throws {
+    func `the processes of an environment do not exceed 'parallel'`(parallel: Int) throws {
         let serving = try ServingStage(
             """
-            import fcntl
-            mine = f'{HERE}/alive-{os.getpid()}'
+            size = os.environ['SIZE']
+            mine = f'{HERE}/alive-{size}-{os.getpid()}'
             open(mine, 'w').close()
-            alive = [name for name in os.listdir(HERE) if name.startswith('alive-')]
+            alive = [name for name in os.listdir(HERE) if name.startswith(f'alive-{size}-')]
             if len(alive) > \(parallel): note('toomany', alive)
             ready(1)
-            for request in requests(): result(request, message=os.environ['SIZE'])
+            for request in requests(): result(request, message=size)
             os.unlink(mine)
             """, change: { $0.parallel = parallel })
         let outcomes = Locked<[String]>([])
