@@ -8,14 +8,28 @@ package import System
 
 /// The entries of a journal for one path and one rule.
 package struct PathRecord: Sendable, Hashable {
-    /// Whether the path is in the ledger of the rule: its action received it, or it was recorded as existing.
-    package var isKnown = false
+    /// The file in the ledger of the rule: its action received it, or it was recorded as existing.
+    package var recorded: RecordedFile?
     /// The pending and running jobs, in the order of their creation.
     package var open: [JobEntry] = []
     /// The finished jobs, the newest first.
     package var ended: [JobEntry] = []
 
     package init() {}
+}
+
+/// The state in which a file was recorded.
+package struct RecordedFile: Sendable, Hashable {
+    fileprivate let inode: UInt64
+    fileprivate let size: UInt64
+    fileprivate let changed: Timestamp
+    /// Whether it is compared, and all of its text was read.
+    fileprivate let isComplete: Bool
+
+    /// Whether nothing is reported of a file until it changes.
+    package func isUnchanged(_ now: Snapshot) -> Bool {
+        isComplete && now.identity.inode == inode && now.size == size && now.changed == changed
+    }
 }
 
 // The queries.
@@ -123,12 +137,17 @@ extension JournalReader {
         let key = Data(path.bytes)
         return try read { database in
             var records: [String: PathRecord] = [:]
-            let known = """
-                SELECT name FROM rules JOIN ledger ON ledger.rule = rules.id
+            let recorded = """
+                SELECT name, inode, size, ctime, ctime_ns, trust <> ? AND ifnull(delivered = size, 1)
+                FROM rules JOIN ledger ON ledger.rule = rules.id
                 WHERE ledger.path = ? AND ledger.type IS NOT NULL
                 """
-            for name in try String.fetchAll(database, sql: known, arguments: [key]) where wanted.contains(name) {
-                records[name, default: PathRecord()].isKnown = true
+            let arguments: StatementArguments = [LedgerRow.Trust.uncertain.rawValue, key]
+            for row in try Row.fetchAll(database, sql: recorded, arguments: arguments) where wanted.contains(row[0]) {
+                let changed = Timestamp(seconds: row[3], nanoseconds: row[4])
+                records[row[0], default: PathRecord()].recorded = RecordedFile(
+                    inode: UInt64(bitPattern: row[1]), size: UInt64(bitPattern: row[2]), changed: changed,
+                    isComplete: row[5])
             }
             let jobs = "SELECT \(Self.columns) FROM jobs WHERE path = ? ORDER BY id DESC"
             let rows = try Row.fetchCursor(database, sql: jobs, arguments: [key])

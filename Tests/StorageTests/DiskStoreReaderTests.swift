@@ -42,7 +42,7 @@ struct DiskStoreReaderTests {
         #expect(pending.due == Timestamp.early.advanced(by: .seconds(60)) && pending.attempt == 1)
         #expect(try reader.newest(rule: "r", path: "/in/a") == JobID("5"))
         let records = try reader.records(of: "/in/a", rules: ["r", "s"], limit: 2)
-        #expect(records["r"]?.isKnown == true && records["r"]?.ended.map(\.id.description) == ["5", "4"])
+        #expect(records["r"]?.recorded?.isUnchanged(.sample()) == true && records["r"]?.ended.map(\.id.description) == ["5", "4"])
         // A row without metadata means that nothing is known.
         #expect(records["s"] == nil)
         #expect(try reader.pauses() == Pauses(rules: ["s"]))
@@ -58,6 +58,25 @@ struct DiskStoreReaderTests {
         try check(JournalReader(bench.path, isTraceless: true))
         try bench.end(isClean: true)
         try check(JournalReader(bench.path, isTraceless: true))
+    }
+
+    @Test func `a file is unchanged while its row is certain and no text is unread`() throws {
+        let start = Snapshot.sample()
+        func recorded(_ row: LedgerRow) throws -> RecordedFile {
+            try bench.commit { $0.rows[StoreBench.rule] = ["/in/a": row] }
+            return try #require(
+                try JournalReader(bench.path).records(of: "/in/a", rules: ["r"], limit: 0)["r"]?.recorded)
+        }
+        for trust in [LedgerRow.Trust.certain, .failed, .refused] {
+            #expect(try recorded(LedgerRow(start, trust)).isUnchanged(start))
+        }
+        #expect(try !recorded(LedgerRow(start, .uncertain)).isUnchanged(start))
+        #expect(try !recorded(LedgerRow(start)).isUnchanged(.sample(modified: 1_001)))
+        var followed = start
+        followed.delivered = start.size
+        #expect(try recorded(LedgerRow(followed)).isUnchanged(start))
+        followed.delivered = start.size - 1
+        #expect(try !recorded(LedgerRow(followed)).isUnchanged(start))
     }
 
     @Test func `the log is checkpointed in the background, and stays short`() throws {

@@ -58,6 +58,7 @@ extension PathExplanation {
         }
         if rule.existing != .process { details.append("ignores existing files at the start ('existing: ignore')") }
         details += rule.runningWords
+        if entry.isUnchanged { details.append("now: unchanged since it was recorded; nothing runs until it changes") }
         details += explanation.holds.map { "now: \($0.words(of: explanation.path))" }
         details += entry.waitReasons.map { "would wait: \(Display.text($0.message))" }
         if let next = entry.next { details.append("event: \(next.words)") }

@@ -28,6 +28,8 @@ struct PathExplanation {
         var steps: [(action: Action, plans: [ActionPlan])] = []
         /// The journal's record of the path.
         var record = PathRecord()
+        /// Whether the file is as it was recorded, so that nothing is reported of it.
+        var isUnchanged = false
     }
 
     /// The inputs of an explanation other than the path and the disk.
@@ -158,8 +160,9 @@ extension PathExplanation.OfRule {
         if case .present(let present) = KernelFileSystem().stat(reportedPath) { snapshot = present }
         let next = NextEvent(
             environment.choice, rule, root: location.root, path: reportedPath, inspected: snapshot,
-            isKnown: record.isKnown, now: now)
+            isKnown: record.recorded != nil, now: now)
         self.next = next
+        if !rule.settle.isTree, let snapshot { isUnchanged = record.recorded?.isUnchanged(snapshot) ?? false }
         let event = next.event
         guard rule.events.takes(event.kind, changed: event.changed) else {
             explanation.verdict = .unmatched(.event(environment.choice?.word ?? event.kind.rawValue))
@@ -225,7 +228,7 @@ extension PathExplanation {
             let rule = explanation.rule
             var object = [String: JSONValue]([
                 "rule": rule.name, "location": rule.location.description, "matches": explanation.isMatch,
-                "type": JSONValue.null, "known": entry.record.isKnown, "open": entry.record.open.map(\.object),
+                "type": JSONValue.null, "known": entry.record.recorded != nil, "open": entry.record.open.map(\.object),
                 "ran": entry.record.ended.map(\.object), "path": path, "alias": entry.alias,
             ])
             if case .present(let snapshot) = inspected { object["type"] = .string(snapshot.type.rawValue) }
@@ -253,7 +256,7 @@ extension PathExplanation.OfRule {
     /// The members about the next event, waits and actions of a match.
     fileprivate var members: [String: JSONValue] {
         .init([
-            "event": next?.event.kind.rawValue,
+            "unchanged": isUnchanged, "event": next?.event.kind.rawValue,
             "changed": next.flatMap { $0.event.changed.isEmpty ? nil : $0.event.changed },
             "wait_reasons": waitReasons.map { reason in
                 JSONValue.members([
