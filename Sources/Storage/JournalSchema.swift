@@ -46,6 +46,17 @@ package enum JournalSchema {
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX ledger_by_identity ON ledger (inode, rule) WHERE inode IS NOT NULL;
 
+        CREATE TABLE positions (
+            rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
+            inode INTEGER NOT NULL,
+            device INTEGER NOT NULL,
+            btime INTEGER NOT NULL,
+            ctime INTEGER NOT NULL,
+            ctime_ns INTEGER NOT NULL,
+            delivered INTEGER NOT NULL,
+            PRIMARY KEY (rule, inode, device, btime)
+        ) STRICT, WITHOUT ROWID;
+
         CREATE TABLE due (
             rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
             path BLOB NOT NULL,
@@ -133,5 +144,5 @@ package enum JournalSchema {
         """
 
     /// The names of the tables that a file must have.
-    static let names = ["attempts", "due", "jobs", "ledger", "makers", "mounts", "rules", "state"]
+    static let names = ["attempts", "due", "jobs", "ledger", "makers", "mounts", "positions", "rules", "state"]
 }

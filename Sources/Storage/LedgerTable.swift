@@ -126,11 +126,11 @@ extension SQLStatement {
             .bind(snapshot.delivered.map { Int64(bitPattern: $0) }).bind(utf8: snapshot.extended?.record)
     }
 
-    private func bind(_ time: Timestamp?) -> SQLStatement {
+    func bind(_ time: Timestamp?) -> SQLStatement {
         bind(time?.seconds).bind(time.map { Int64($0.nanoseconds) })
     }
 
-    fileprivate func timestamp(_ column: Int32) -> Timestamp {
+    func timestamp(_ column: Int32) -> Timestamp {
         Timestamp(seconds: integer(column), nanoseconds: UInt32(truncatingIfNeeded: integer(column + 1)))
     }
 

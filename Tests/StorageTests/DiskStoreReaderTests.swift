@@ -42,7 +42,8 @@ struct DiskStoreReaderTests {
         #expect(pending.due == Timestamp.early.advanced(by: .seconds(60)) && pending.attempt == 1)
         #expect(try reader.newest(rule: "r", path: "/in/a") == JobID("5"))
         let records = try reader.records(of: "/in/a", rules: ["r", "s"], limit: 2)
-        #expect(records["r"]?.recorded?.isUnchanged(.sample()) == true && records["r"]?.ended.map(\.id.description) == ["5", "4"])
+        #expect(records["r"]?.recorded?.isUnchanged(.sample()) == true)
+        #expect(records["r"]?.ended.map(\.id.description) == ["5", "4"])
         // A row without metadata means that nothing is known.
         #expect(records["s"] == nil)
         #expect(try reader.pauses() == Pauses(rules: ["s"]))

@@ -64,6 +64,20 @@ struct DiskStoreTests {
         #expect(try bench.store.duePaths(of: RuleID(2)).isEmpty)
     }
 
+    @Test func `read positions replace those of earlier commits, and survive a kill`() throws {
+        let position = ReadPosition(changed: .early.advanced(by: .nanoseconds(7)), delivered: 5)
+        let (one, other) = (Snapshot.sample().identity, Snapshot.sample(file: 2).identity)
+        try bench.commit { $0.positions = [rule: [one: position, other: position], RuleID(2): [one: position]] }
+        let later = ReadPosition(changed: position.changed, delivered: 1 << 63)
+        try bench.commit { $0.positions[rule] = [other: later] }
+        bench.kill()
+        #expect(try bench.store.positions(of: rule) == [other: later])
+        #expect(try bench.store.positions(of: RuleID(2)) == [one: position])
+        try bench.commit { $0.positions[rule] = [:] }
+        bench.kill()
+        #expect(try bench.store.positions(of: rule).isEmpty)
+    }
+
     @Test func `changes of a rule that is deleted in the same commit are ignored`() throws {
         try bench.commit { $0.rows[RuleID(2)] = ["/in/a": LedgerRow(.sample())] }
         let rules = [RuleRecord(name: "r", formerly: ["s"], selection: "*")]
@@ -71,6 +85,7 @@ struct DiskStoreTests {
         try bench.commit {
             $0.rows[RuleID(2)] = ["/in/b": LedgerRow(.sample())]
             $0.due[RuleID(2)] = ["/in/b": .stored(nil)]
+            $0.positions[RuleID(2)] = [Snapshot.sample().identity: ReadPosition(changed: .early, delivered: 1)]
         }
         #expect(try bench.rows("SELECT count(*) FROM ledger") == ["0"])
         #expect(try bench.rows("SELECT name FROM rules ORDER BY id") == ["r", "t"])

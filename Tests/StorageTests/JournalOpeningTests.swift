@@ -255,7 +255,7 @@ struct JournalOpeningTests {
     @Test func `a full disk is reported, and nothing is lost`() throws {
         let directory = bench.root.appending("small")
         TestFile.makeDirectory(directory)
-        guard directory.withCString({ mount("alight-test", $0, "tmpfs", 0, "size=256k") }) == 0 else {
+        guard directory.withCString({ mount("alight-test", $0, "tmpfs", 0, "size=384k") }) == 0 else {
             print("skipped: can't mount a small file system (errno \(errno))")
             return
         }

@@ -59,6 +59,26 @@ package protocol LedgerStore: Sendable {
     func rows(of rule: RuleID, below directory: PathBytes, after last: PathBytes?) -> [(PathBytes, LedgerRow)]
 }
 
+/// How far a followed file was read; the later of two is the one of the later state of the file.
+package struct ReadPosition: Sendable, Hashable, Comparable {
+    /// The change time of the file at that time.
+    package var changed: Timestamp
+    /// The number of bytes.
+    package var delivered: UInt64
+
+    package init(changed: Timestamp, delivered: UInt64) { (self.changed, self.delivered) = (changed, delivered) }
+
+    /// Returns nil for a file that was not read.
+    package init?(_ snapshot: Snapshot) {
+        guard let delivered = snapshot.delivered else { return nil }
+        self.init(changed: snapshot.changed, delivered: delivered)
+    }
+
+    package static func < (one: ReadPosition, other: ReadPosition) -> Bool {
+        (one.changed, one.delivered) < (other.changed, other.delivered)
+    }
+}
+
 /// A due path as it is stored.
 package struct StoredDuePath: Sendable, Hashable {
     package var path: PathBytes

@@ -35,6 +35,9 @@ package protocol Journal: LedgerStore {
     /// Returns a job in any state; nil if there is none, or if its row cannot be read.
     func job(_ id: JobID, at clocks: ClockPair) -> (state: JobState, job: OpenJob)?
 
+    /// Returns the read positions of a rule's files that had left their paths.
+    func positions(of rule: RuleID) -> [FileIdentity: ReadPosition]
+
     /// Returns the stored due paths of a rule, sorted.
     func duePaths(of rule: RuleID) -> [StoredDuePath]
 

@@ -14,12 +14,13 @@ import Watching
 // The watcher comes first: it also watches for the new rules, reports that, and lists existing files as at a start.
 // From that report on, the reconciler serves the new rules. So nothing is lost that would not be lost by a restart.
 extension EngineLoop {
-    /// Restores the jobs and the due paths that an earlier run has left.
+    /// Restores the jobs, the read positions and the due paths that an earlier run has left.
     ///
     /// - Parameter running: The rules that are already running.
     mutating func restore(except running: Set<RuleID> = []) {
         for state in dispatcher.jobs.rules where !running.contains(state.id) {
             restoreJobs(state)
+            reconciler.views[state.index].restore(engine.store.positions(of: state.id))
             reconciler.views[state.index].restoreDue(engine.store.duePaths(of: state.id), at: now)
         }
     }

@@ -181,10 +181,11 @@ package struct JobRegistry: ~Copyable {
         return true
     }
 
-    /// The changes to commit: of jobs, of the ledger and of due paths.
+    /// The changes to commit: of jobs, of the ledger, of read positions and of due paths.
     package func changes(of reconciler: borrowing Reconciler) -> TurnChanges {
         var changes = changes
         for (rule, rows) in reconciler.shared.ledger.changes { changes.rows[rule, default: [:]].merge(rows) { $1 } }
+        changes.positions = reconciler.shared.carriedChanges
         changes.due = reconciler.shared.dueChanges
         return changes
     }

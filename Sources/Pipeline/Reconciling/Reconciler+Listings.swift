@@ -34,7 +34,7 @@ extension Reconciler {
         case .companions: shared.dirty.mayHaveCompanion = true
         case .mounted(let directory): shared.files.unmounted.remove(directory)
         case .polling(let directory, _, _): shared.files.polled.insert(directory)
-        case .ready: isStarting = false
+        case .ready: shared.isStarting = false
         default: break
         }
     }

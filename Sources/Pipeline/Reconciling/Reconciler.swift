@@ -20,7 +20,6 @@ package struct Reconciler: ~Copyable {
     package var views: [ViewReconciler]
     var filters: PathFilterIndex
     private let isPatient: Bool
-    var isStarting = true
     /// The roots that exist, or existed when they were last reported.
     var rootsSeen: Set<PathBytes> = []
     /// The directories of which the user knows that paths in them cannot be inspected.
@@ -74,7 +73,7 @@ package struct Reconciler: ~Copyable {
         }
         shared.active = Set(self.views.indices)
         unreadable = []
-        isStarting = true
+        shared.isStarting = true
         filters = PathFilterIndex(views.map(\.filter))
         shared.files.setRoots(views.flatMap(\.roots))
         let files = shared.files
@@ -134,7 +133,7 @@ package struct Reconciler: ~Copyable {
 
     package mutating func markCommitted() {
         shared.ledger.markCommitted()
-        shared.dueChanges = [:]
+        (shared.dueChanges, shared.carriedChanges) = ([:], [:])
         for view in shared.active { views[view].offers.markCommitted() }
         for view in shared.active where views[view].isIdle {
             views[view].names.removeAll()
@@ -192,7 +191,7 @@ package struct Reconciler: ~Copyable {
         if !hint.signs.isDisjoint(with: [.appeared, .vanished]) {
             for view in matches { views[view].markNamed(hint.path) }
         }
-        let isFound = isStarting && hint.signs.contains(.listed) && !hint.signs.contains(.appeared)
+        let isFound = shared.isStarting && hint.signs.contains(.listed) && !hint.signs.contains(.appeared)
         if hint.origin == .scan || isFound {
             found(hint, matches, at: now)
         } else if hint.signs != .listed || !matches.allSatisfy({ views[$0].isKnown(hint.path) }) {

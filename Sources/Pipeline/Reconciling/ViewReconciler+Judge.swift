@@ -263,24 +263,29 @@ extension ViewReconciler {
     /// Reads the text added to a followed file, and records how far it was read.
     ///
     /// - Returns: False if the path waits now: the only text is an unfinished line, or a line comes first whose file
-    ///   was removed, replaced or truncated.
+    ///   was removed, replaced or truncated, or text that was read of the file under another name.
     mutating func addText(_ event: inout FileEvent, _ tail: View.Tail) -> Bool {
         let path = event.path
         if endLine(path, event.snapshot) {
             due.wait(path, for: .path(path))
             return false
         }
+        let others = formerNames(of: event.snapshot.identity, path)
+        if let other = others.first(where: hasUnfinishedText) {
+            due.wait(path, for: .path(other))
+            return false
+        }
         guard let location = try? shared.files.paths.location(of: path) else { return true }
         let handled = row(path).handled
-        let isOther = handled?.identity != event.snapshot.identity
-        let carried = takeCarried(path, event.snapshot.identity)
-        let read = max(carried ?? 0, isOther ? 0 : handled?.delivered ?? 0)
+        let own = handled?.identity == event.snapshot.identity ? handled : nil
+        let carried = takeCarried(event.snapshot.identity, others, after: own)
+        let read = carried ?? own?.delivered ?? 0
         let isShorter = carried == nil && event.isReplaced || event.snapshot.size < read
-        let offset = handled != nil && isShorter ? 0 : read
+        let offset = isShorter ? 0 : read
         var text = TailReader.read(
             location, in: shared.host.fileSystem, event.snapshot, from: offset, limit: tail.maximumBytes,
             // Text at the start of a file does not continue any other.
-            isReset: handled != nil && offset == 0)
+            isReset: offset == 0 && (handled != nil || carried != nil))
         if let line = unfinishedLines[path]?.text, text.offset == line.offset, text.bytes.count < line.bytes.count {
             // The file was truncated or replaced after the judgement.
             resettle(path)
@@ -325,32 +330,41 @@ extension ViewReconciler {
         return true
     }
 
-    /// Returns how much of the file was read under another path, which it may have left and returned to.
-    private mutating func takeCarried(_ path: PathBytes, _ file: FileIdentity) -> UInt64? {
-        guard file.birth != 0 else { return nil }
-        for (other, line) in unfinishedLines where other != path && line.event.snapshot.identity == file {
+    /// Returns the other paths at which the rule has read a file that is no longer there.
+    private func formerNames(of file: FileIdentity, _ path: PathBytes) -> [PathBytes] {
+        guard file.birth != 0 else { return [] }
+        return shared.ledger.paths(of: view.id, handling: file).filter { $0 != path && present($0)?.identity != file }
+    }
+
+    /// Returns how much of a file was read under another path, which it may have left and returned to; nil if it was
+    /// last read at the path with the given row.
+    private mutating func takeCarried(
+        _ file: FileIdentity, _ others: [PathBytes], after own: Snapshot?
+    ) -> UInt64? {
+        for other in others where unfinishedLines[other]?.event.snapshot.identity == file {
             unfinishedLines[other] = nil
         }
-        if let carried = carried.removeValue(forKey: file) { return carried.delivered }
-        for other in shared.ledger.paths(of: view.id, handling: file)
-        where other != path && present(other)?.identity != file {
-            if let delivered = row(other).handled?.delivered { return delivered }
-        }
-        return nil
+        let positions = others.compactMap { row($0).handled.flatMap(ReadPosition.init) }
+        let last = (positions + [carried[file]].compactMap(\.self)).max()
+        if carried[file] != nil { carried[file] = nil }
+        guard let last else { return nil }
+        if let own = own.flatMap(ReadPosition.init), own >= last { return nil }
+        return last.delivered
     }
 
     /// Preserves how much was read of a file whose row passes to another file.
     mutating func carryOver(_ old: Snapshot?, _ new: Snapshot?) {
-        guard let old, old.delivered != nil, old.identity != new?.identity else { return }
+        guard let old, old.identity != new?.identity, let position = ReadPosition(old) else { return }
         // It may have left several paths; the last position read counts.
-        if let known = carried[old.identity], known.changed > old.changed { return }
-        carried[old.identity] = old
+        if let known = carried[old.identity], known >= position { return }
+        carried[old.identity] = position
     }
 
     /// Preserves the text of a refused file of which none was received; text added to another file is skipped.
     mutating func keepText(_ path: PathBytes, of seen: Snapshot, _ before: Snapshot?) {
         let isOther = before?.identity != seen.identity
-        let received = isOther ? takeCarried(path, seen.identity) ?? 0 : before?.delivered ?? 0
+        let others = formerNames(of: seen.identity, path)
+        let received = isOther ? takeCarried(seen.identity, others, after: nil) ?? 0 : before?.delivered ?? 0
         guard isOther || received == 0 else { return }
         var row = row(path)
         row.handled?.delivered = received

@@ -278,7 +278,9 @@ extension ViewReconciler {
             if !freezeDue(path) { others.append(path) }
         }
         for path in others { due.requeue(path) }
-        if shared.dirty.count == 0, due.isEmpty { carried = [:] }
+        // Each file that still exists has been found under another name.
+        let isComplete = !shared.isStarting && shared.unlisted.isEmpty && shared.dirty.count == 0 && due.isEmpty
+        if isComplete, !carried.isEmpty { carried = [:] }
     }
 
     /// Freezes the event of a due path; returns false if it is to be leased.

@@ -197,6 +197,11 @@ extension ViewReconciler {
         for offer in former { for path in offer.paths { compare(path) } }
     }
 
+    /// Restores the read positions of an earlier run.
+    package mutating func restore(_ positions: [FileIdentity: ReadPosition]) {
+        if !positions.isEmpty { carried = positions }
+    }
+
     /// Compares the paths that were due at the end of an earlier run.
     package mutating func restoreDue(_ paths: [StoredDuePath], at now: ContinuousClock.Instant) {
         for due in paths {

@@ -177,6 +177,10 @@ package final class DiskStore: Journal {
         read { try $0.unfinishedJobs(of: rule, at: clocks) } ?? []
     }
 
+    package func positions(of rule: RuleID) -> [FileIdentity: ReadPosition] {
+        read { try $0.tables.positions.positions(of: rule, on: $0.tables.ledger.devices) } ?? [:]
+    }
+
     package func duePaths(of rule: RuleID) -> [StoredDuePath] { read { try $0.tables.due.paths(of: rule) } ?? [] }
 
     package func knownFiles(of rules: [RuleID]) -> Int {

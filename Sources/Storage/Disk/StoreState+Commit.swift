@@ -109,6 +109,9 @@ extension StoreState {
             // The order of the table makes many new rows several times as fast.
             for (path, row) in rows.sorted(by: { $0.key < $1.key }) { try tables.ledger.write(row, of: rule, at: path) }
         }
+        for (rule, positions) in changes.positions where rules.name(of: rule.number) != nil {
+            try tables.positions.write(positions, of: rule)
+        }
         for (rule, paths) in changes.due where rules.name(of: rule.number) != nil {
             for (path, isDue) in paths { try tables.due.write(isDue, of: rule, at: path) }
         }
@@ -168,7 +171,7 @@ extension TurnChanges {
     /// Whether there is nothing to write other than mount points, pauses and the start.
     fileprivate var isEmpty: Bool {
         jobs.isEmpty && attempts.isEmpty && undos.isEmpty && rows.values.allSatisfy(\.isEmpty)
-            && due.values.allSatisfy(\.isEmpty)
+            && positions.isEmpty && due.values.allSatisfy(\.isEmpty)
     }
 }
 

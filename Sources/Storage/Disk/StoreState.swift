@@ -7,6 +7,7 @@ import System
 /// The prepared statements of the journal's connection.
 struct StoreTables {
     var ledger: LedgerTable
+    let positions: PositionTable
     let due: DuePathTable
     let makers: MakerTable
     let jobs: JobTable
@@ -20,6 +21,7 @@ struct StoreTables {
         _ database: Database, run: Int64, _ retention: JournalRetention, _ kept: KeptFiles?, _ errors: ReadErrors
     ) throws {
         ledger = try LedgerTable(database, run: run, errors)
+        positions = try PositionTable(database)
         due = try DuePathTable(database, errors)
         makers = try MakerTable(database)
         jobs = try JobTable(database)

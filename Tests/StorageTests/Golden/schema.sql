@@ -34,6 +34,16 @@ CREATE TABLE ledger (
     PRIMARY KEY (rule, path)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ledger_by_identity ON ledger (inode, rule) WHERE inode IS NOT NULL;
+CREATE TABLE positions (
+    rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
+    inode INTEGER NOT NULL,
+    device INTEGER NOT NULL,
+    btime INTEGER NOT NULL,
+    ctime INTEGER NOT NULL,
+    ctime_ns INTEGER NOT NULL,
+    delivered INTEGER NOT NULL,
+    PRIMARY KEY (rule, inode, device, btime)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE due (
     rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
     path BLOB NOT NULL,

@@ -12,7 +12,7 @@ import System
 import Testing
 import TestKit
 
-/// Rewrites, a rule's own writes, appended text, and the events of roots.
+/// Rewrites, a rule's own writes, and the events of roots.
 @Suite(.timeLimit(.minutes(15)))
 struct EngineContentTests {
     // MARK: The same content
@@ -159,75 +159,6 @@ struct EngineContentTests {
             run.stop()
             #expect(run.calls.count { $0.path == tree.path("a/x") } == LoopGuard.limit)
             #expect(run.calls.count { $0.path == tree.path("b/x") } == LoopGuard.limit)
-        }
-    }
-
-    // MARK: Appended text
-
-    @Test func `S38 text for which an action failed is reported again, in order and complete`() {
-        withTempTree { tree in
-            TestFile.makeDirectory(tree.path("in"))
-            let policy = RetryPolicy(attempts: 9, delay: .milliseconds(5), maximumDelay: .milliseconds(5))
-            let rule = Rule.sample("r", [tree.path("in/*")], settle: .zero, retry: policy)
-                .with {
-                    $0.tail = Rule.Tail()
-                    $0.tail?.maximumBytes = 100
-                    $0.settle.writers = .ignore
-                }
-            let text = Locked<[UInt8]>([])
-            let offsets = Locked<[UInt64]>([])
-            let run = EngineRun([rule]) { _, invocation in
-                guard let tail = invocation.job.event.tail else { return Outcome(.succeeded) }
-                if invocation.job.attempt % 3 != 0 { return Outcome(.retry) }
-                text.change { $0 += tail.bytes }
-                offsets.change { $0.append(tail.offset) }
-                return Outcome(.succeeded)
-            }
-            var expected: [UInt8] = []
-            for number in 0..<200 {
-                let line = Array("line \(number)\n".utf8)
-                expected += line
-                TestFile.write(tree.path("in/log"), line, appending: true)
-            }
-            let whole = expected
-            #expect(Deadline.wait { text.value.count >= whole.count })
-            run.stop()
-            #expect(text.value == whole)
-            #expect(offsets.value == offsets.value.sorted())
-        }
-    }
-
-    @Test func `S38 an unfinished line is reported when its file is truncated soon after it was read`() {
-        withTempTree { tree in
-            TestFile.makeDirectory(tree.path("in"))
-            let rule = Rule.sample("r", [tree.path("in/*")], settle: .zero)
-                .with {
-                    $0.tail = Rule.Tail()
-                    $0.settle.writers = .ignore
-                }
-            let texts = Locked<[String]>([])
-            let run = EngineRun([rule]) { _, invocation in
-                if let tail = invocation.job.event.tail {
-                    texts.change { $0.append(String(decoding: tail.bytes, as: UTF8.self)) }
-                }
-                return Outcome(.succeeded)
-            }
-            func wait(for text: String, _ count: Int) -> Bool {
-                Deadline.wait { texts.value.count { $0 == text } >= count }
-            }
-            for number in 1...200 {
-                let path = tree.path("in/log\(number)")
-                TestFile.write(path, "line\nrest")
-                #expect(wait(for: "line\n", number))
-                // The truncation meets each step between the read and the next one.
-                usleep(.random(in: 0..<3_000))
-                TestFile.write(path, "")
-                guard wait(for: "rest", number) else {
-                    Issue.record("The unfinished line of \(path) was lost.")
-                    break
-                }
-            }
-            run.stop()
         }
     }
 

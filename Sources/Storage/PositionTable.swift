@@ -1,0 +1,39 @@
+import FileEvents
+import GRDB
+import Records
+import System
+
+/// The read positions of files that have left their paths and were not found under another one yet.
+struct PositionTable {
+    private let insert: SQLStatement
+    private let delete: SQLStatement
+    private let byRule: SQLStatement
+
+    init(_ database: Database) throws {
+        insert = try SQLStatement("INSERT INTO positions VALUES (?, ?, ?, ?, ?, ?, ?)", in: database)
+        delete = try SQLStatement("DELETE FROM positions WHERE rule = ?", in: database)
+        byRule = try SQLStatement(
+            "SELECT inode, device, btime, ctime, ctime_ns, delivered FROM positions WHERE rule = ?", in: database)
+    }
+
+    /// Returns the positions of a rule, with the current device numbers, keyed by those in rows of earlier runs.
+    func positions(of rule: RuleID, on devices: [Int64: Int64]) throws -> [FileIdentity: ReadPosition] {
+        let rows = try byRule.rows({ $0.bind(rule.number) }) { row in
+            let inode = UInt64(bitPattern: row.integer(0))
+            let device = devices[row.integer(1)] ?? row.integer(1)
+            let position = ReadPosition(changed: row.timestamp(3), delivered: UInt64(bitPattern: row.integer(5)))
+            return (FileIdentity(device: device, inode: inode, birth: row.integer(2)), position)
+        }
+        return Dictionary(rows) { max($0, $1) }
+    }
+
+    func write(_ positions: [FileIdentity: ReadPosition], of rule: RuleID) throws {
+        try delete.run { $0.bind(rule.number) }
+        for (file, position) in positions {
+            try insert.run {
+                $0.bind(rule.number).bind(Int64(bitPattern: file.inode)).bind(file.device).bind(file.birth)
+                    .bind(position.changed).bind(Int64(bitPattern: position.delivered))
+            }
+        }
+    }
+}
