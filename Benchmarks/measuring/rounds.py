@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 
-from .figures import summary, verdict
+from .figures import ratio, summary, verdict
 from .peers import FEW, PEERS
 from .processes import Failure
 from .records import Place
@@ -17,8 +17,9 @@ class Scenario:
 
     name = ""
     columns = ()
-    # The figures that are compared with the reference.
+    # The figures that are compared with the reference, and with other systems, by suffix.
     ratios = ()
+    rivals = {}
 
     def __init__(self, options):
         self.options = options
@@ -104,6 +105,9 @@ def rows_of(scenario, runs, out):
     rows = {
         kind: summary(of, runs.get(scenario.reference(kind), {}), scenario.ratios) for kind, of in runs.items()}
     for kind, row in rows.items():
+        for suffix, rival in scenario.rivals.items():
+            for key in scenario.ratios:
+                row["%s_%s" % (key, suffix)] = ratio(runs[kind], runs.get(rival, {}), key)
         budgets = scenario.budgets(kind) if kind.is_alight else []
         row.update(
             system=kind.name, budget="; ".join(budget.words for budget in budgets), within=verdict(budgets, row),

@@ -123,6 +123,18 @@ class RoundsTest(unittest.TestCase):
         self.assertEqual(out, dict(F="it exited", S="stopped after 6 s"))
         self.assertEqual((runs["F"], runs["S"]), ({}, {0: dict(rate=1)}))
 
+    def test_a_row_has_its_ratios_to_rivals(self):
+        class Rival:
+            name, is_alight = "rival", False
+
+        class Race(rounds.Scenario):
+            ratios, rivals = ("rate",), dict(rival=Rival)
+
+        runs = {Rival: {0: dict(rate=10), 1: dict(rate=20)}, rounds.Reference: {0: dict(rate=5)}}
+        rival, reference = rounds.rows_of(Race(None), runs, {})
+        self.assertEqual((rival["rate_rival"], rival["rate_ratio"]), (1, 2))
+        self.assertEqual((reference["rate_rival"], reference["rate_ratio"]), (0.5, 1))
+
     def test_only_the_row_of_alight_has_budgets_and_a_verdict(self):
         class Other:
             name, is_alight = "other", False
