@@ -10,8 +10,9 @@ struct PositionTable {
     private let byRule: SQLStatement
 
     init(_ database: Database) throws {
-        insert = try SQLStatement("INSERT INTO positions VALUES (?, ?, ?, ?, ?, ?, ?)", in: database)
-        delete = try SQLStatement("DELETE FROM positions WHERE rule = ?", in: database)
+        insert = try SQLStatement("INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?, ?, ?, ?)", in: database)
+        delete = try SQLStatement(
+            "DELETE FROM positions WHERE rule = ? AND inode = ? AND device = ? AND btime = ?", in: database)
         byRule = try SQLStatement(
             "SELECT inode, device, btime, ctime, ctime_ns, delivered FROM positions WHERE rule = ?", in: database)
     }
@@ -27,13 +28,16 @@ struct PositionTable {
         return Dictionary(rows) { max($0, $1) }
     }
 
-    func write(_ positions: [FileIdentity: ReadPosition], of rule: RuleID) throws {
-        try delete.run { $0.bind(rule.number) }
-        for (file, position) in positions {
-            try insert.run {
-                $0.bind(rule.number).bind(Int64(bitPattern: file.inode)).bind(file.device).bind(file.birth)
-                    .bind(position.changed).bind(Int64(bitPattern: position.delivered))
-            }
+    func write(_ position: ReadPosition?, of file: FileIdentity, _ rule: RuleID) throws {
+        guard let position else { return try delete.run { $0.bind(rule, file) } }
+        try insert.run {
+            $0.bind(rule, file).bind(position.changed).bind(Int64(bitPattern: position.delivered))
         }
+    }
+}
+
+extension SQLStatement {
+    @discardableResult fileprivate func bind(_ rule: RuleID, _ file: FileIdentity) -> SQLStatement {
+        bind(rule.number).bind(Int64(bitPattern: file.inode)).bind(file.device).bind(file.birth)
     }
 }

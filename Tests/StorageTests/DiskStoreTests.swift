@@ -64,18 +64,15 @@ struct DiskStoreTests {
         #expect(try bench.store.duePaths(of: RuleID(2)).isEmpty)
     }
 
-    @Test func `read positions replace those of earlier commits, and survive a kill`() throws {
+    @Test func `read positions replace earlier ones, and survive a kill`() throws {
         let position = ReadPosition(changed: .early.advanced(by: .nanoseconds(7)), delivered: 5)
         let (one, other) = (Snapshot.sample().identity, Snapshot.sample(file: 2).identity)
         try bench.commit { $0.positions = [rule: [one: position, other: position], RuleID(2): [one: position]] }
         let later = ReadPosition(changed: position.changed, delivered: 1 << 63)
-        try bench.commit { $0.positions[rule] = [other: later] }
+        try bench.commit { $0.positions[rule] = [one: nil, other: later] }
         bench.kill()
         #expect(try bench.store.positions(of: rule) == [other: later])
         #expect(try bench.store.positions(of: RuleID(2)) == [one: position])
-        try bench.commit { $0.positions[rule] = [:] }
-        bench.kill()
-        #expect(try bench.store.positions(of: rule).isEmpty)
     }
 
     @Test func `changes of a rule that is deleted in the same commit are ignored`() throws {

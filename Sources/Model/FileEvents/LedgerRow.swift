@@ -66,6 +66,9 @@ package struct ReadPosition: Sendable, Hashable, Comparable {
     /// The number of bytes.
     package var delivered: UInt64
 
+    /// Comes before all others.
+    package static let none = ReadPosition(changed: Timestamp(seconds: 0, nanoseconds: 0), delivered: 0)
+
     package init(changed: Timestamp, delivered: UInt64) { (self.changed, self.delivered) = (changed, delivered) }
 
     /// Returns nil for a file that was not read.

@@ -52,8 +52,8 @@ package final class OpenJob: Sendable {
 package struct TurnChanges: Sendable {
     /// Ledger rows; an empty one is deleted.
     package var rows: [RuleID: [PathBytes: LedgerRow]] = [:]
-    /// All read positions of a rule for which they have changed.
-    package var positions: [RuleID: [FileIdentity: ReadPosition]] = [:]
+    /// Read positions; nil is deleted.
+    package var positions: [RuleID: [FileIdentity: ReadPosition?]] = [:]
     /// Due paths that are stored or deleted.
     package var due: [RuleID: [PathBytes: DueChange]] = [:]
     /// The last state of each changed job.

@@ -24,8 +24,8 @@ package final class SharedState {
     private(set) var request: UInt32 = 1
     /// Whether not all roots have been listed since the start, or since the views changed.
     var isStarting = true
-    /// The read positions of each view in which they have changed since the last commit.
-    package internal(set) var carriedChanges: [RuleID: [FileIdentity: ReadPosition]] = [:]
+    /// The read positions that have changed since the last commit; nil for one that is deleted.
+    package internal(set) var carriedChanges: [RuleID: [FileIdentity: ReadPosition?]] = [:]
     /// The changes of stored due paths since the last commit.
     package internal(set) var dueChanges: [RuleID: [PathBytes: DueChange]] = [:]
     /// The requirements of the transitions since the owner last took them, in their order.

@@ -170,10 +170,12 @@ extension ViewReconciler {
         let names = isKnown ? fileNames(of: identity, changed: now.changed).others : nil
         var paths = names?.paths ?? shared.ledger.paths(of: view.id, handling: identity)
         if view.tail != nil {
-            let isUnfinished = { (path: PathBytes) in hasUnfinishedText(path) || unfinishedLines[path] != nil }
+            let isUnfinished = { (path: PathBytes) in
+                hasUnfinishedText(path) || unfinishedLines[path]?.event.snapshot.identity == identity
+            }
             if let unfinished = paths.first(where: isUnfinished) { return .wait(.path(unfinished)) }
             // Its text continues after the last position read.
-            paths.sort { row($0).handled?.delivered ?? 0 > row($1).handled?.delivered ?? 0 }
+            paths.sort { readPosition($0) ?? .none > readPosition($1) ?? .none }
         }
         guard !paths.isEmpty else { return nil }
         let namesakes = names?.namesakes(of: path) ?? paths.filter { $0.lastComponent == path.lastComponent }[...]
@@ -278,7 +280,7 @@ extension ViewReconciler {
         guard let location = try? shared.files.paths.location(of: path) else { return true }
         let handled = row(path).handled
         let own = handled?.identity == event.snapshot.identity ? handled : nil
-        let carried = takeCarried(event.snapshot.identity, others, after: own)
+        let carried = position(of: event.snapshot.identity, at: others, after: own)
         let read = carried ?? own?.delivered ?? 0
         let isShorter = carried == nil && event.isReplaced || event.snapshot.size < read
         let offset = isShorter ? 0 : read
@@ -291,6 +293,7 @@ extension ViewReconciler {
             resettle(path)
             return false
         }
+        endCarrying(event.snapshot.identity, to: path)
         let known = unfinishedLines.removeValue(forKey: path)
         event.tail = text
         // The end of a line in a file with a new name was written before.
@@ -336,20 +339,24 @@ extension ViewReconciler {
         return shared.ledger.paths(of: view.id, handling: file).filter { $0 != path && present($0)?.identity != file }
     }
 
+    private func readPosition(_ path: PathBytes) -> ReadPosition? { row(path).handled.flatMap(ReadPosition.init) }
+
     /// Returns how much of a file was read under another path, which it may have left and returned to; nil if it was
     /// last read at the path with the given row.
-    private mutating func takeCarried(
-        _ file: FileIdentity, _ others: [PathBytes], after own: Snapshot?
-    ) -> UInt64? {
-        for other in others where unfinishedLines[other]?.event.snapshot.identity == file {
-            unfinishedLines[other] = nil
-        }
-        let positions = others.compactMap { row($0).handled.flatMap(ReadPosition.init) }
-        let last = (positions + [carried[file]].compactMap(\.self)).max()
-        if carried[file] != nil { carried[file] = nil }
-        guard let last else { return nil }
+    private func position(of file: FileIdentity, at others: [PathBytes], after own: Snapshot?) -> UInt64? {
+        guard let last = (others.map(readPosition) + [carried[file]]).compactMap(\.self).max() else { return nil }
         if let own = own.flatMap(ReadPosition.init), own >= last { return nil }
         return last.delivered
+    }
+
+    /// Forgets what was read of a file under other paths, once it is in the row of a path.
+    private mutating func endCarrying(_ file: FileIdentity, to path: PathBytes) {
+        if carried[file] != nil { setCarried(file, nil) }
+        guard file.birth != 0 else { return }
+        for (other, line) in unfinishedLines
+        where other != path && line.event.snapshot.identity == file && present(other)?.identity != file {
+            unfinishedLines[other] = nil
+        }
     }
 
     /// Preserves how much was read of a file whose row passes to another file.
@@ -357,14 +364,25 @@ extension ViewReconciler {
         guard let old, old.identity != new?.identity, let position = ReadPosition(old) else { return }
         // It may have left several paths; the last position read counts.
         if let known = carried[old.identity], known >= position { return }
-        carried[old.identity] = position
+        setCarried(old.identity, position)
+        // Most files that leave their paths are deleted.
+        guard carried.count > Self.mostCarried, let oldest = carried.min(by: { $0.value < $1.value }) else { return }
+        setCarried(oldest.key, nil)
+    }
+
+    private static let mostCarried = 1_000
+
+    mutating func setCarried(_ file: FileIdentity, _ position: ReadPosition?) {
+        carried[file] = position
+        shared.carriedChanges[view.id, default: [:]][file] = .some(position)
     }
 
     /// Preserves the text of a refused file of which none was received; text added to another file is skipped.
     mutating func keepText(_ path: PathBytes, of seen: Snapshot, _ before: Snapshot?) {
         let isOther = before?.identity != seen.identity
         let others = formerNames(of: seen.identity, path)
-        let received = isOther ? takeCarried(seen.identity, others, after: nil) ?? 0 : before?.delivered ?? 0
+        let received = isOther ? position(of: seen.identity, at: others, after: nil) ?? 0 : before?.delivered ?? 0
+        if isOther { endCarrying(seen.identity, to: path) }
         guard isOther || received == 0 else { return }
         var row = row(path)
         row.handled?.delivered = received

@@ -280,7 +280,7 @@ extension ViewReconciler {
         for path in others { due.requeue(path) }
         // Each file that still exists has been found under another name.
         let isComplete = !shared.isStarting && shared.unlisted.isEmpty && shared.dirty.count == 0 && due.isEmpty
-        if isComplete, !carried.isEmpty { carried = [:] }
+        if isComplete { for file in carried.keys { setCarried(file, nil) } }
     }
 
     /// Freezes the event of a due path; returns false if it is to be leased.

@@ -199,7 +199,8 @@ extension ViewReconciler {
 
     /// Restores the read positions of an earlier run.
     package mutating func restore(_ positions: [FileIdentity: ReadPosition]) {
-        if !positions.isEmpty { carried = positions }
+        // With the current device numbers.
+        for (file, position) in positions { setCarried(file, position) }
     }
 
     /// Compares the paths that were due at the end of an earlier run.

@@ -25,9 +25,7 @@ package struct ViewReconciler {
     var formerWriters: [PathBytes: Writer] = [:]
     /// The read positions of followed files that have left their paths and are not yet in the ledger under another
     /// one.
-    var carried: [FileIdentity: ReadPosition] = [:] {
-        didSet { shared.carriedChanges[view.id] = carried }
-    }
+    var carried: [FileIdentity: ReadPosition] = [:]
     /// The unfinished lines at the ends of followed files, which wait for their ends.
     var unfinishedLines: [PathBytes: UnfinishedLine] = [:]
 

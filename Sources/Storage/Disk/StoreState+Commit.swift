@@ -110,7 +110,7 @@ extension StoreState {
             for (path, row) in rows.sorted(by: { $0.key < $1.key }) { try tables.ledger.write(row, of: rule, at: path) }
         }
         for (rule, positions) in changes.positions where rules.name(of: rule.number) != nil {
-            try tables.positions.write(positions, of: rule)
+            for (file, position) in positions { try tables.positions.write(position, of: file, rule) }
         }
         for (rule, paths) in changes.due where rules.name(of: rule.number) != nil {
             for (path, isDue) in paths { try tables.due.write(isDue, of: rule, at: path) }

@@ -86,9 +86,12 @@ struct EngineTailTests {
         let rule: Rule
         let pieces = Locked<[String]>([])
 
-        init(_ tree: borrowing TemporaryTree, concurrency: Int = 1, retry: RetryPolicy = RetryPolicy()) {
+        init(
+            _ tree: borrowing TemporaryTree, events: EventMask = [.created, .modified], concurrency: Int = 1,
+            retry: RetryPolicy = RetryPolicy()
+        ) {
             TestFile.makeDirectory(tree.path("in"))
-            rule = Rule.sample("r", [tree.path("in/*")], settle: .milliseconds(50), retry: retry)
+            rule = Rule.sample("r", [tree.path("in/*")], events: events, settle: .milliseconds(50), retry: retry)
                 .with {
                     $0.tail = Rule.Tail()
                     $0.settle.writers = .ignore
@@ -208,6 +211,43 @@ struct EngineTailTests {
             #expect(follower.wait(for: "two\n"))
             run.stop()
             #expect(follower.received == ["one\n", "two\n"])
+        }
+    }
+
+    @Test func `S38 an unfinished line of a renamed log is received under the new name alone`() {
+        withTempTree { tree in
+            let follower = Follower(tree)
+            let run = follower.start()
+            let (log, first) = (tree.path("in/log"), tree.path("in/log.1"))
+            append("part", log)
+            #expect(run.isDue(log))
+            EngineEventTests.move(log, first)
+            append("ial\n", first)
+            #expect(follower.wait(for: "partial\n", keepingBusy: log))
+            append("end\n", log)
+            #expect(Deadline.wait { follower.pieces.value.contains { $0.hasSuffix("end\n") } })
+            run.stop()
+            #expect(follower.received == ["partial\n"])
+        }
+    }
+
+    @Test func `S38 a log that returns does not wait for the unfinished line of another one`() {
+        withTempTree { tree in
+            let follower = Follower(tree, events: [.created, .modified, .moved])
+            let run = follower.start()
+            let (log, other) = (tree.path("in/log"), tree.path("in/other"))
+            append("one\n", log)
+            #expect(follower.wait(for: "one\n"))
+            EngineEventTests.move(log, tree.path("outside"))
+            append("part", log)
+            #expect(run.isDue(log))
+            EngineEventTests.move(tree.path("outside"), other)
+            append("two\n", other)
+            #expect(follower.wait(for: "two\n"))
+            append("ial\n", log)
+            #expect(follower.wait(for: "partial\n"))
+            run.stop()
+            #expect(follower.received == ["one\n", "two\n", "partial\n"])
         }
     }
 }
