@@ -199,8 +199,8 @@ extension ViewReconciler {
 
     /// Restores the read positions of an earlier run.
     package mutating func restore(_ positions: [FileIdentity: ReadPosition]) {
-        // With the current device numbers.
-        for (file, position) in positions { setCarried(file, position) }
+        // With the current device numbers; a rule that no longer follows files needs none.
+        for (file, position) in positions { setCarried(file, view.tail == nil ? nil : position) }
     }
 
     /// Compares the paths that were due at the end of an earlier run.
