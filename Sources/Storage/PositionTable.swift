@@ -17,7 +17,7 @@ struct PositionTable {
             "SELECT inode, device, btime, ctime, ctime_ns, delivered FROM positions WHERE rule = ?", in: database)
     }
 
-    /// Returns the positions of a rule, with the current device numbers, keyed by those in rows of earlier runs.
+    /// Returns the positions of a rule; `devices` has the current device numbers by those in rows of earlier runs.
     func positions(of rule: RuleID, on devices: [Int64: Int64]) throws -> [FileIdentity: ReadPosition] {
         let rows = try byRule.rows({ $0.bind(rule.number) }) { row in
             let inode = UInt64(bitPattern: row.integer(0))
