@@ -47,30 +47,16 @@ struct EngineTailTests {
 
     @Test func `S38 an unfinished line is reported when its file is truncated soon after it was read`() {
         withTempTree { tree in
-            TestFile.makeDirectory(tree.path("in"))
-            let rule = Rule.sample("r", [tree.path("in/*")], settle: .zero)
-                .with {
-                    $0.tail = Rule.Tail()
-                    $0.settle.writers = .ignore
-                }
-            let texts = Locked<[String]>([])
-            let run = EngineRun([rule]) { _, invocation in
-                if let tail = invocation.job.event.tail {
-                    texts.change { $0.append(String(decoding: tail.bytes, as: UTF8.self)) }
-                }
-                return Outcome(.succeeded)
-            }
-            func wait(for text: String, _ count: Int) -> Bool {
-                Deadline.wait { texts.value.count { $0 == text } >= count }
-            }
+            let follower = Follower(tree, settle: .zero)
+            let run = follower.start()
             for number in 1...200 {
                 let path = tree.path("in/log\(number)")
                 TestFile.write(path, "line\nrest")
-                #expect(wait(for: "line\n", number))
+                #expect(follower.wait(for: "line\n", times: number))
                 // The truncation meets each step between the read and the next one.
                 usleep(.random(in: 0..<3_000))
                 TestFile.write(path, "")
-                guard wait(for: "rest", number) else {
+                guard follower.wait(for: "rest", times: number) else {
                     Issue.record("The unfinished line of \(path) was lost.")
                     break
                 }
@@ -87,11 +73,11 @@ struct EngineTailTests {
         let pieces = Locked<[String]>([])
 
         init(
-            _ tree: borrowing TemporaryTree, events: EventMask = [.created, .modified], concurrency: Int = 1,
-            retry: RetryPolicy = RetryPolicy()
+            _ tree: borrowing TemporaryTree, events: EventMask = [.created, .modified],
+            settle: Duration = .milliseconds(50), concurrency: Int = 1, retry: RetryPolicy = RetryPolicy()
         ) {
             TestFile.makeDirectory(tree.path("in"))
-            rule = Rule.sample("r", [tree.path("in/*")], events: events, settle: .milliseconds(50), retry: retry)
+            rule = Rule.sample("r", [tree.path("in/*")], events: events, settle: settle, retry: retry)
                 .with {
                     $0.tail = Rule.Tail()
                     $0.settle.writers = .ignore
@@ -113,10 +99,10 @@ struct EngineTailTests {
         }
 
         /// Waits for a piece; writes to another log meanwhile, so that this does not settle.
-        func wait(for piece: String, keepingBusy log: PathBytes? = nil) -> Bool {
+        func wait(for piece: String, times count: Int = 1, keepingBusy log: PathBytes? = nil) -> Bool {
             Deadline.wait {
                 if let log { TestFile.write(log, Array("busy\n".utf8), appending: true) }
-                return pieces.value.contains(piece)
+                return pieces.value.count { $0 == piece } >= count
             }
         }
 
