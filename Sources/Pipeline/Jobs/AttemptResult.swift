@@ -60,13 +60,13 @@ package struct AttemptPart: Sendable {
 /// The result of an attempt at one job, or at several together.
 package struct AttemptResult: Sendable {
     /// The rule at the start of the attempt.
-    package var rule: Rule
+    package let rule: Box<Rule>
     /// The parts in the order of the jobs.
     package var parts: [AttemptPart]
     package var started: Timestamp
     package var duration: Duration
 
-    package init(rule: Rule, parts: [AttemptPart], started: Timestamp, duration: Duration) {
+    package init(rule: Box<Rule>, parts: [AttemptPart], started: Timestamp, duration: Duration) {
         (self.rule, self.parts, self.started, self.duration) = (rule, parts, started, duration)
     }
 

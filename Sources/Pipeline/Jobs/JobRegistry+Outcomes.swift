@@ -54,7 +54,7 @@ extension JobRegistry {
         _ result: AttemptResult, _ state: RuleState, wasRestarted: Bool, _ reconciler: inout Reconciler,
         at now: ContinuousClock.Instant
     ) -> [AttemptReport] {
-        let isCollected = result.rule.isCollected
+        let isCollected = result.rule.value.isCollected
         // Jobs that ran together and failed together are retried together.
         let random = isCollected ? host.random() : nil
         return result.parts.compactMap { part in
@@ -212,21 +212,23 @@ extension JobRegistry {
                 continue
             }
             let time = host.clock.time()
-            let fate = Fate(of: outcome, part.job, result.rule, random: 0, at: time)
+            let fate = Fate(of: outcome, part.job, result.rule.value, random: 0, at: time)
             let record = AttemptRecord(of: part, outcome, result.started, result.duration)
-            if let job = part.job.givenUp(record, result.rule) {
+            if let job = part.job.givenUp(record, result.rule.value) {
                 storeRetired(job, part.input, wasCut: false)
                 continue
             }
             let attempt = AttemptReport(
-                part.job, result.rule, attempt: part.job.attempt, outcome, duration: record.duration, fate.state,
+                part.job, result.rule.value, attempt: part.job.attempt, outcome, duration: record.duration, fate.state,
                 pause: nil, hasStarted: part.hasStarted, at: time)
             report(.attempt(attempt))
             changes.attempts.append((part.job.id, record))
             switch fate {
             case .again(_, let counts): pauseRetired(part, outcome, counts: counts)
             case .ended(let state):
-                end(OpenJob(part.job, nil), state, outcome, of: result.rule.isCollected ? result.parts[0].job.id : nil)
+                end(
+                    OpenJob(part.job, nil), state, outcome,
+                    of: result.rule.value.isCollected ? result.parts[0].job.id : nil)
                 if !part.job.isStored { setHandled(part.job.event, of: id, files) }
             }
         }

@@ -12,7 +12,9 @@ package final class RuleState {
     package let id: RuleID
     /// The index in the ruleset, which is that of its view.
     package var index = 0
-    package private(set) var rule: Rule
+    package private(set) var rule: Rule { didSet { shared = Box(rule) } }
+    /// The rule, for its attempts.
+    package private(set) var shared: Box<Rule>
     /// The gates of its paths, and of the rule as a whole.
     package var gates: Gates
     package var ruleGates: RuleGates
@@ -32,7 +34,7 @@ package final class RuleState {
     package var readyChange: JobID?
 
     package init(id: RuleID, rule: Rule) {
-        (self.id, self.rule) = (id, rule)
+        (self.id, self.rule, shared) = (id, rule, Box(rule))
         gates = Gates(rule)
         ruleGates = RuleGates(rule)
     }
@@ -67,7 +69,7 @@ package final class RuleState {
     /// Doubles the number of brief jobs that run together, as far as their duration allows, or resets it after a
     /// failure.
     package func recordBrief(_ results: [AttemptResult]) {
-        guard let rule = results.first?.rule, rule.runsTogether || rule.runsInSeries else { return }
+        guard let rule = results.first?.rule.value, rule.runsTogether || rule.runsInSeries else { return }
         let longest = max(results.lazy.map(\.duration).max() ?? .zero, .microseconds(1))
         let most = rule.runsTogether ? Self.mostBrief : min(Self.mostInSeries, Int(Self.seriesTime / longest))
         let count = results.reduce(0) { $0 + $1.parts.count }

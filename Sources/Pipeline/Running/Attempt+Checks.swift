@@ -17,18 +17,32 @@ extension Attempt {
         case asks(Action, Invocation, pause: Duration)
     }
 
-    /// Checks the file and the conditions of the rule that need its content, and ends the part if one fails.
-    func check(_ part: inout AttemptPart, _ files: WatchedPaths) async {
-        switch firstCheck(part, files) {
-        case .ends(let termination): return part.end(termination)
-        case .asks(let question, let invocation, let pause):
-            take(await perform(question, [invocation]), &part, pause: pause)
-        case .passes: break
+    /// Checks the files, and the conditions of the rule that need their content, and ends the parts that fail.
+    ///
+    /// - Returns: A program that has to be asked about the next part; nil once all are checked.
+    @inline(never) func nextQuestion(_ progress: Progress) -> Call? {
+        while progress.checked < progress.parts.count {
+            switch firstCheck(progress.parts[progress.checked], progress.files) {
+            case .ends(let termination): progress.parts[progress.checked].end(termination)
+            case .asks(let question, let invocation, let pause):
+                progress.pause = pause
+                return (question, [invocation])
+            case .passes: compareContent(&progress.parts[progress.checked], progress.files)
+            }
+            progress.checked += 1
         }
-        if !part.isOver { compareContent(&part, files) }
+        return nil
     }
 
-    @inline(never) private func firstCheck(_ part: AttemptPart, _ files: WatchedPaths) -> Check {
+    /// Takes the answer of the program of `ready`.
+    @inline(never) func takeAnswer(_ outcomes: [Outcome], _ progress: Progress) {
+        let index = progress.checked
+        take(outcomes, &progress.parts[index], pause: progress.pause)
+        if !progress.parts[index].isOver { compareContent(&progress.parts[index], progress.files) }
+        progress.checked += 1
+    }
+
+    private func firstCheck(_ part: AttemptPart, _ files: WatchedPaths) -> Check {
         if part.job.hasLostInput {
             let message = "a finished step that is no longer in the rule has moved or removed the file"
             return .ends(.outcome(Outcome(.failed, message, code: "rule-changed")))
@@ -93,8 +107,7 @@ extension Attempt {
         return .asks(question, invocation(part.job, now: now, timeout: rule.timeout), pause: pause)
     }
 
-    /// Takes the answer of the program of `ready`.
-    @inline(never) private func take(_ outcomes: [Outcome], _ part: inout AttemptPart, pause: Duration) {
+    private func take(_ outcomes: [Outcome], _ part: inout AttemptPart, pause: Duration) {
         guard var outcome = outcomes.first else { preconditionFailure("an action has an outcome for its event") }
         if outcome.result == .succeeded { return }
         if outcome.process?.status == 75 {
@@ -122,7 +135,7 @@ extension Attempt {
     /// Checks whether a file was rewritten with the same bytes, for rules that do not receive such changes.
     ///
     /// The checksum is stored with the ledger row once the job has succeeded.
-    @inline(never) private func compareContent(_ part: inout AttemptPart, _ files: WatchedPaths) {
+    private func compareContent(_ part: inout AttemptPart, _ files: WatchedPaths) {
         // Not before a list of which steps have finished, nor before `on_failure`.
         guard part.job.steps.isEmpty, part.job.failure == nil, let found = changedContent(of: &part, files) else {
             return

@@ -19,7 +19,7 @@ import System
 /// functions that are not inlined into them.
 final class Attempt: Sendable {
     let inputs: [OpenJob]
-    let rule: Rule
+    let sharedRule: Box<Rule>
     let perform: EngineContext.Perform
     let stop: StopSignal
     let log: Logger
@@ -32,58 +32,74 @@ final class Attempt: Sendable {
     private let resolved = Mutex<[PathBytes: PathBytes]>([:])
 
     init(
-        _ inputs: [OpenJob], _ rule: Rule, _ engine: EngineContext, stop: StopSignal, permission: StartPermission,
+        _ inputs: [OpenJob], _ rule: Box<Rule>, _ engine: EngineContext, stop: StopSignal, permission: StartPermission,
         outputClaims: DestinationClaims
     ) {
-        (self.inputs, self.rule, self.stop) = (inputs, rule, stop)
+        (self.inputs, sharedRule, self.stop) = (inputs, rule, stop)
         (self.permission, self.outputClaims) = (permission, outputClaims)
         (perform, log, host) = (engine.perform, engine.log, engine.host)
         (mailbox, chains) = (engine.mailbox, engine.chains)
     }
 
+    /// The state of a run between its steps.
+    final class Progress {
+        var parts: [AttemptPart]
+        let files: WatchedPaths
+        /// The number of parts that have been checked.
+        var checked = 0
+        /// The pause before the program of `ready` is asked again about the part that is being checked.
+        var pause = Duration.zero
+        /// The index of the next step, or of the running one.
+        var step = 0
+        /// The indices of the parts for which the step runs.
+        var due: [Int] = []
+        let start: ClockTimes
+        /// The time at which the first step was due to start.
+        var begun: ClockTimes
+
+        fileprivate init(_ attempt: Attempt) {
+            parts = attempt.inputs.map(AttemptPart.init)
+            let roots = attempt.rule.roots + attempt.inputs.map(\.job.event.root)
+            files = WatchedPaths(roots: roots, in: attempt.host.fileSystem)
+            start = (attempt.host.clock.now(), attempt.host.clock.time())
+            begun = start
+        }
+    }
+
+    typealias ClockTimes = (now: ContinuousClock.Instant, time: Timestamp)
+    typealias Call = (action: Action, invocations: [Invocation])
+
     /// Runs the actions.
     func run() async -> AttemptResult {
-        let start = (host.clock.now(), host.clock.time())
-        let (new, files) = newParts()
-        var parts = new
-        for index in parts.indices { await check(&parts[index], files) }
-        let begun = begin(&parts, files)
-        for (step, action) in actions.enumerated() {
-            let due = due(&parts, at: step, action)
-            guard !due.isEmpty else { continue }
-            finish(&parts, due, step, await perform(action, invocations(parts, due, step, since: begun)))
-        }
-        return conclude(&parts, files, since: start)
+        let progress = Progress(self)
+        while let call = nextQuestion(progress) { takeAnswer(await perform(call.action, call.invocations), progress) }
+        begin(progress)
+        while let call = nextStep(progress) { finish(await perform(call.action, call.invocations), progress) }
+        return conclude(progress)
     }
 
-    @inline(never) private func newParts() -> ([AttemptPart], WatchedPaths) {
-        let roots = rule.roots + inputs.map(\.job.event.root)
-        return (inputs.map(AttemptPart.init), WatchedPaths(roots: roots, in: host.fileSystem))
-    }
-
-    @inline(never) private func begin(
-        _ parts: inout [AttemptPart], _ files: WatchedPaths
-    ) -> (ContinuousClock.Instant, time: Timestamp) {
-        keepSetTogether(&parts)
-        for index in parts.indices where !parts[index].isOver {
-            parts[index].hasStarted = true
-            parts[index].termination = .outcome(parts[index].job.finishedSteps.last?.outcome ?? Outcome(.succeeded))
+    @inline(never) private func begin(_ progress: Progress) {
+        keepSetTogether(&progress.parts)
+        for index in progress.parts.indices where !progress.parts[index].isOver {
+            let last = progress.parts[index].job.finishedSteps.last?.outcome
+            progress.parts[index].hasStarted = true
+            progress.parts[index].termination = .outcome(last ?? Outcome(.succeeded))
         }
         // An open directory prevents its file system from being unmounted.
-        files.forget()
-        return (host.clock.now(), host.clock.time())
+        progress.files.forget()
+        progress.begun = (host.clock.now(), host.clock.time())
     }
 
-    @inline(never) private func conclude(
-        _ parts: inout [AttemptPart], _ files: WatchedPaths, since start: (ContinuousClock.Instant, time: Timestamp)
-    ) -> AttemptResult {
-        for index in parts.indices where parts[index].hasStarted {
-            collectOutputs(of: &parts[index], files)
-            if let failure = parts[index].job.failure { parts[index].finish(failure, actions) }
+    @inline(never) private func conclude(_ progress: Progress) -> AttemptResult {
+        for index in progress.parts.indices where progress.parts[index].hasStarted {
+            collectOutputs(of: &progress.parts[index], progress.files)
+            if let failure = progress.parts[index].job.failure { progress.parts[index].finish(failure, actions) }
         }
-        let duration = host.clock.now() - start.0
-        return AttemptResult(rule: rule, parts: parts, started: start.time, duration: duration)
+        let duration = host.clock.now() - progress.start.now
+        return AttemptResult(rule: sharedRule, parts: progress.parts, started: progress.start.time, duration: duration)
     }
+
+    var rule: Rule { sharedRule.value }
 
     /// The list of actions to run.
     private var actions: [Action] { rule.actions(of: inputs[0].job) }
@@ -93,8 +109,20 @@ final class Attempt: Sendable {
 
     // MARK: Steps
 
+    /// Returns the next step that runs for any part; nil after the last one.
+    @inline(never) private func nextStep(_ progress: Progress) -> Call? {
+        let actions = actions
+        while progress.step < actions.count {
+            let action = actions[progress.step]
+            progress.due = due(&progress.parts, at: progress.step, action)
+            if !progress.due.isEmpty { return (action, invocations(progress)) }
+            progress.step += 1
+        }
+        return nil
+    }
+
     /// Returns the parts whose next step is the given one; ends those that it excludes, and all of them at a stop.
-    @inline(never) private func due(_ parts: inout [AttemptPart], at step: Int, _ action: Action) -> [Int] {
+    private func due(_ parts: inout [AttemptPart], at step: Int, _ action: Action) -> [Int] {
         var due = parts.indices.filter { !parts[$0].isOver && parts[$0].job.finishedSteps.count == step }
         due.removeAll { excludes(&parts[$0], action) }
         guard !due.isEmpty, stop.isRaised else { return due }
@@ -102,25 +130,26 @@ final class Attempt: Sendable {
         return []
     }
 
-    @inline(never) private func invocations(
-        _ parts: [AttemptPart], _ due: [Int], _ step: Int, since start: (ContinuousClock.Instant, time: Timestamp)
-    ) -> [Invocation] {
-        let left = start.0 + rule.timeout - host.clock.now()
-        return due.map { index in
-            let job = parts[index].job
-            var invocation = invocation(job, now: start.time, timeout: inputs.count == 1 ? left : rule.timeout)
+    private func invocations(_ progress: Progress) -> [Invocation] {
+        let left = progress.begun.now + rule.timeout - host.clock.now()
+        return progress.due.map { index in
+            let job = progress.parts[index].job
+            let timeout = inputs.count == 1 ? left : rule.timeout
+            var invocation = invocation(job, now: progress.begun.time, timeout: timeout)
             invocation.expectsSettled =
-                step == 0 && job.failure == nil && !parts[index].job.isStored
+                progress.step == 0 && job.failure == nil && !job.isStored
                 && (job.event.kind == .created || job.event.kind == .modified)
             return invocation
         }
     }
 
-    @inline(never) private func finish(_ parts: inout [AttemptPart], _ due: [Int], _ step: Int, _ outcomes: [Outcome]) {
-        precondition(outcomes.count == due.count, "an action has one outcome for each of its events")
-        for (index, outcome) in zip(due, outcomes) {
-            endStep(of: &parts[index], outcome, actions[step], isLast: step + 1 == actions.count)
+    @inline(never) private func finish(_ outcomes: [Outcome], _ progress: Progress) {
+        precondition(outcomes.count == progress.due.count, "an action has one outcome for each of its events")
+        for (index, outcome) in zip(progress.due, outcomes) {
+            let isLast = progress.step + 1 == actions.count
+            endStep(of: &progress.parts[index], outcome, actions[progress.step], isLast: isLast)
         }
+        progress.step += 1
     }
 
     private func endStep(of part: inout AttemptPart, _ outcome: Outcome, _ action: Action, isLast: Bool) {

@@ -19,7 +19,7 @@ package final class AttemptSeries: Sendable {
         var results: [AttemptResult] = []
     }
 
-    let rule: Rule
+    private let sharedRule: Box<Rule>
     /// The first job, which identifies the series.
     let id: JobID
     private let host: Host
@@ -27,9 +27,11 @@ package final class AttemptSeries: Sendable {
     private let state: Mutex<State>
 
     init(_ first: Attempt) {
-        (rule, id, host, mailbox) = (first.rule, first.inputs[0].job.id, first.host, first.mailbox)
+        (sharedRule, id, host, mailbox) = (first.sharedRule, first.inputs[0].job.id, first.host, first.mailbox)
         state = Mutex(State(attempts: [first]))
     }
+
+    var rule: Rule { sharedRule.value }
 
     /// Adds an attempt at the end, before the series runs.
     func add(_ attempt: Attempt) { state.withLock { $0.attempts.append(attempt) } }

@@ -204,9 +204,9 @@ package struct Dispatcher: ~Copyable {
         let stop = isRestarted ? StopSignal(under: engine.stopSignal) : engine.stopSignal
         running[jobs[0].id] = (state.id, inputs, isRestarted ? stop : nil)
         if hasSlot {
-            prepared.add(inputs, rule, stop, room: jobs[0].failure == nil ? state.nextLength - 1 : 0)
+            prepared.add(inputs, state.shared, stop, room: jobs[0].failure == nil ? state.nextLength - 1 : 0)
         } else {
-            prepared.append(inputs, rule, stop)
+            prepared.append(inputs, state.shared, stop)
         }
     }
 
@@ -354,7 +354,7 @@ package struct Dispatcher: ~Copyable {
             return
         }
         sets.takeBackCount(of: result, state)
-        let isCollected = result.rule.isCollected
+        let isCollected = result.rule.value.isCollected
         let wasRestarted = attempt?.stop?.isRaised ?? false
         let reports = jobs.record(result, state, wasRestarted: wasRestarted, &reconciler, at: now)
         wake(paths, &reconciler)
@@ -393,7 +393,8 @@ package struct Dispatcher: ~Copyable {
     /// Records in the circuit breaker whether the rule's action works.
     private func recordSigns(of result: AttemptResult, _ state: RuleState, at now: ContinuousClock.Instant) {
         guard !engine.options.isOnce else { return }
-        let groups = result.rule.isCollected ? [result.parts[...]] : result.parts.indices.map { result.parts[$0...$0] }
+        let groups =
+            result.rule.value.isCollected ? [result.parts[...]] : result.parts.indices.map { result.parts[$0...$0] }
         for parts in groups {
             let (sign, message) = CircuitBreaker.sign(of: parts)
             guard sign != .nothing || state.ruleGates.breaker != nil, let first = parts.first else { continue }

@@ -32,12 +32,12 @@ package struct PreparedAttempts {
     package var count: Int { prepared.count }
 
     /// Adds an attempt in a slot of its own; at most `room` more may follow it there.
-    mutating func add(_ inputs: [OpenJob], _ rule: Rule, _ stop: StopSignal, room: Int) {
+    mutating func add(_ inputs: [OpenJob], _ rule: Box<Rule>, _ stop: StopSignal, room: Int) {
         let series = AttemptSeries(attempt(inputs, rule, stop))
         prepared.append(series)
         guard room > 0 else { return }
-        growing[rule.name, default: ([], 0)].series.append(series)
-        growing[rule.name]?.room += room
+        growing[rule.value.name, default: ([], 0)].series.append(series)
+        growing[rule.value.name]?.room += room
     }
 
     /// Whether an attempt of the rule can follow a prepared one in its slot.
@@ -47,13 +47,13 @@ package struct PreparedAttempts {
     var canGrow: Bool { growing.values.contains { $0.room > 0 } }
 
     /// Adds an attempt that follows a prepared one of its rule.
-    mutating func append(_ inputs: [OpenJob], _ rule: Rule, _ stop: StopSignal) {
-        guard let (series, room) = growing[rule.name] else { preconditionFailure("no attempt to follow") }
+    mutating func append(_ inputs: [OpenJob], _ rule: Box<Rule>, _ stop: StopSignal) {
+        guard let (series, room) = growing[rule.value.name] else { preconditionFailure("no attempt to follow") }
         series[room % series.count].add(attempt(inputs, rule, stop))
-        growing[rule.name]?.room -= 1
+        growing[rule.value.name]?.room -= 1
     }
 
-    private func attempt(_ inputs: [OpenJob], _ rule: Rule, _ stop: StopSignal) -> Attempt {
+    private func attempt(_ inputs: [OpenJob], _ rule: Box<Rule>, _ stop: StopSignal) -> Attempt {
         Attempt(inputs, rule, engine, stop: stop, permission: permission, outputClaims: outputClaims)
     }
 
