@@ -27,41 +27,25 @@ package enum JSONError: Error, Sendable, Hashable {
 /// record, one with a point or an exponent does not. Of members with the same name,
 /// the first one is used.
 struct JSONReader {
-    /// The maximum nesting of external input.
-    static let depthLimit = 64
-    /// The maximum nesting of records, which contain external input.
-    static let recordDepthLimit = 2 * depthLimit
+    /// The maximum nesting of external input; records contain such input, and may be nested deeper.
+    private static let depthLimit = 64
 
-    private let bytes: UnsafeBufferPointer<UInt8>
-    private let depthLimit: Int
-    private let isRecord: Bool
-    private let isLenient: Bool
-    private var position = 0
-    private var depth = 0
+    fileprivate let bytes: UnsafeBufferPointer<UInt8>
+    /// Whether this program wrote it, so that it is read back exactly, and may be nested deeper.
+    fileprivate let isRecord: Bool
+    /// Whether an invalid string, number or word becomes null, as does anything nested too deep.
+    fileprivate let isLenient: Bool
+    fileprivate var position = 0
+    fileprivate var depth = 0
 
-    /// Parses JSON.
+    /// Reads the input, with exactly one value and whitespace.
     ///
-    /// - Parameters:
-    ///   - text: The input, with exactly one value and whitespace.
-    ///   - isRecord: Whether this program wrote it, so that it is read back exactly, and may be nested deeper.
-    ///   - isLenient: Whether an invalid string, number or word becomes null, as does anything nested too deep.
-    /// - Returns: The value.
     /// - Throws: The first error; if the input is nested too deep, nothing of it is stored.
-    static func value(
-        of text: UnsafeBufferPointer<UInt8>, isRecord: Bool, isLenient: Bool
-    ) throws(JSONError) -> JSONValue {
-        var reader = JSONReader(bytes: text, isRecord: isRecord, isLenient: isLenient)
-        let value = try reader.value()
-        reader.skipSpace()
-        guard reader.position == text.count else { throw reader.invalid }
+    mutating func whole() throws(JSONError) -> JSONValue {
+        let value = try value()
+        skipSpace()
+        guard position == bytes.count else { throw invalid }
         return value
-    }
-
-    private init(bytes: UnsafeBufferPointer<UInt8>, isRecord: Bool, isLenient: Bool) {
-        self.bytes = bytes
-        depthLimit = isRecord ? Self.recordDepthLimit : Self.depthLimit
-        self.isRecord = isRecord
-        self.isLenient = isLenient
     }
 
     private var invalid: JSONError { .invalid(at: position) }
@@ -92,27 +76,20 @@ struct JSONReader {
 
     private mutating func value() throws(JSONError) -> JSONValue {
         skipSpace()
-        switch next {
-        case UInt8(ascii: "{"), UInt8(ascii: "["):
-            guard depth < depthLimit else {
-                guard isLenient else { throw .tooDeep(limit: depthLimit) }
-                try skipNested()
-                return .null
-            }
-            depth += 1
-            defer { depth -= 1 }
-            return next == UInt8(ascii: "{") ? try object() : try array()
-        default:
-            let start = position
-            do throws(JSONError) {
-                return try scalar()
-            } catch {
-                guard isLenient else { throw error }
-                position = start
-                try skipScalar()
-                return .null
-            }
+        let start = position
+        do throws(JSONError) {
+            guard next == UInt8(ascii: "{") || next == UInt8(ascii: "[") else { return try scalar() }
+            let limit = isRecord ? 2 * Self.depthLimit : Self.depthLimit
+            guard depth < limit else { throw .tooDeep(limit: limit) }
+        } catch {
+            guard isLenient else { throw error }
+            position = start
+            try skip()
+            return .null
         }
+        depth += 1
+        defer { depth -= 1 }
+        return next == UInt8(ascii: "{") ? try object() : try array()
     }
 
     private mutating func scalar() throws(JSONError) -> JSONValue {
@@ -149,37 +126,22 @@ struct JSONReader {
         return .array(elements)
     }
 
-    /// Skips an array or an object; its content is only parsed to find its end.
-    private mutating func skipNested() throws(JSONError) {
+    /// Skips whatever is in place of a value; it is only parsed to find its end.
+    private mutating func skip() throws(JSONError) {
+        let start = position
         var open = 0
-        repeat {
-            switch next {
-            case UInt8(ascii: "{"), UInt8(ascii: "["): open += 1
-            case UInt8(ascii: "}"), UInt8(ascii: "]"): open -= 1
-            case UInt8(ascii: "\""):
-                try skipScalar()
-                continue
-            case nil: throw invalid
+        var isInString = false
+        while let byte = next, open > 0 || isInString || byte > 0x20 && !",]}".utf8.contains(byte) {
+            switch byte {
+            case UInt8(ascii: "\""): isInString.toggle()
+            case UInt8(ascii: "\\") where isInString: position += 1
+            case UInt8(ascii: "{"), UInt8(ascii: "["): open += isInString ? 0 : 1
+            case UInt8(ascii: "}"), UInt8(ascii: "]"): open -= isInString ? 0 : 1
             default: break
             }
             position += 1
-        } while open > 0
-    }
-
-    /// Skips a string, or whatever is in place of a number or a word.
-    private mutating func skipScalar() throws(JSONError) {
-        guard next == UInt8(ascii: "\"") else {
-            let start = position
-            while let byte = next, byte > 0x20, !",]}".utf8.contains(byte) { position += 1 }
-            guard position > start else { throw invalid }
-            return
         }
-        position += 1
-        while let byte = next {
-            position += byte == UInt8(ascii: "\\") ? 2 : 1
-            if byte == UInt8(ascii: "\"") { return }
-        }
-        throw invalid
+        guard open == 0, !isInString, position > start else { throw invalid }
     }
 
     // MARK: - Numbers
@@ -313,22 +275,19 @@ extension JSONValue {
     }
 
     fileprivate static func read(
-        _ bytes: some Collection<UInt8>, isRecord: Bool, isLenient: Bool
+        _ bytes: some Collection<UInt8>, isRecord: Bool, isLenient: Bool = false
     ) throws(JSONError) -> JSONValue {
-        func value(of text: UnsafeBufferPointer<UInt8>) -> Result<JSONValue, JSONError> {
-            Result { () throws(JSONError) in try JSONReader.value(of: text, isRecord: isRecord, isLenient: isLenient) }
+        try Array(bytes).withUnsafeBufferPointer { bytes throws(JSONError) in
+            var reader = JSONReader(bytes: bytes, isRecord: isRecord, isLenient: isLenient)
+            return try reader.whole()
         }
-        let found =
-            bytes.withContiguousStorageIfAvailable { value(of: $0) }
-            ?? Array(bytes).withUnsafeBufferPointer { value(of: $0) }
-        return try found.get()
     }
 }
 
 extension JSONForm {
     /// Reads JSON that this program wrote, which may contain external input; nil when it is invalid.
     package init?(record bytes: some Collection<UInt8>) {
-        guard let value = try? JSONValue.read(bytes, isRecord: true, isLenient: false) else { return nil }
+        guard let value = try? JSONValue.read(bytes, isRecord: true) else { return nil }
         self.init(value: value)
     }
 }
