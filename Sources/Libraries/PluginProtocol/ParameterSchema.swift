@@ -111,11 +111,7 @@ public final class ParameterSchema: Sendable, Hashable {
         left === right || left.json == right.json
     }
 
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(type)
-        hasher.combine(properties)
-        hasher.combine(description)
-    }
+    public func hash(into hasher: inout Hasher) { hasher.combine(json) }
 }
 
 /// The extensions that a file at a destination can have, each with its dot.

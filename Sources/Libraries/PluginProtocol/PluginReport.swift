@@ -15,8 +15,10 @@ public enum PluginReport {
         case debug = 7
     }
 
+    typealias Progress = @Sendable (_ fraction: Double, _ message: String?) -> Void
+
     /// The receiver of progress for the request of the current task.
-    @TaskLocal static var progressSink: (@Sendable (Progress) -> Void)?
+    @TaskLocal static var progressSink: Progress?
 
     /// Reports progress.
     ///
@@ -26,25 +28,13 @@ public enum PluginReport {
     ///   - fraction: 0 to 1.
     ///   - message: A line for users, such as `page 5 of 12`.
     public static func progress(_ fraction: Double, _ message: String? = nil) {
-        progressSink?(Progress(fraction: fraction.isNaN ? 0 : min(max(fraction, 0), 1), message: message))
+        progressSink?(fraction.isNaN ? 0 : min(max(fraction, 0), 1), message)
     }
 
     /// Writes the text to the log, each of its lines with the level.
     public static func log(_ level: Level, _ text: String) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         let marked = lines.map { "<\(level.rawValue)>\($0)\n" }.joined()
-        ProtocolOutput.error.write(Array(marked.utf8))
-    }
-
-    struct Progress: Sendable {
-        var fraction: Double
-        var message: String?
-
-        /// Returns the members that are written: the fraction under that name, and the message.
-        func members(fraction name: String) -> [String: JSONValue] {
-            var members: [String: JSONValue] = [name: .number(fraction)]
-            members["message"] = message.map { .string($0) }
-            return members
-        }
+        ProtocolOutput.error.send(Array(marked.utf8))
     }
 }

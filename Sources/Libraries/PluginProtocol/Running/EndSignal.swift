@@ -1,9 +1,11 @@
+import Dispatch
+import Synchronization
+
 #if canImport(Musl)
 import Musl
 #else
 import Glibc
 #endif
-import Synchronization
 
 /// Handles SIGTERM.
 ///
@@ -23,7 +25,7 @@ enum EndSignal {
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         let reading = ends[0]
         pipeEnd.store(ends[1], ordering: .releasing)
-        OwnThread.start {
+        DispatchQueue(label: "alight-end").async {
             wait(for: reading, -1)
             act()
             wait(for: reading, cleanupTime)

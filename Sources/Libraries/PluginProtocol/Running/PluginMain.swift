@@ -18,16 +18,14 @@ struct PluginMain<Work: Plugin>: Sendable {
         let output = ProtocolOutput.claim()
         switch arguments {
         case ["describe"] where Work.description != nil:
-            output.write(line: Work.description?.json ?? .null)
+            output.send(line: Work.description?.json ?? .null)
             exit(0)
         case ["run"]: exit(await run(output))
-        case ["serve"]:
-            await ServeLoop(plugin, output).run()
-            exit(0)
+        case ["serve"]: await ServeLoop(plugin, output).run()
         default:
             let describe = Work.description == nil ? "" : "describe | "
             let name = CommandLine.arguments.first?.split(separator: "/").last.map(String.init) ?? "plugin"
-            ProtocolOutput.error.write(Array("usage: \(name) \(describe)run | serve\n".utf8))
+            ProtocolOutput.error.send(Array("usage: \(name) \(describe)run | serve\n".utf8))
             exit(Self.usage)
         }
     }
@@ -51,10 +49,13 @@ struct PluginMain<Work: Plugin>: Sendable {
         }
         let plugin = plugin
         let work = Task {
-            await plugin.answer(to: request) { ProtocolOutput.error.write(line: $0.members(fraction: "progress")) }
+            await plugin.answer(to: request) { fraction, message in
+                ProtocolOutput.error.send(
+                    line: JSONValue(members: ["progress": .number(fraction), "message": message?.json]))
+            }
         }
         EndSignal.handle { work.cancel() }
-        output.write(line: await work.value)
+        output.send(line: await work.value)
         return 0
     }
 }
@@ -66,7 +67,7 @@ extension Plugin {
     /// push through a bad pointer.
     @_optimize(none)
     func answer(
-        to request: PluginRequest, progress: @escaping @Sendable (PluginReport.Progress) -> Void
+        to request: PluginRequest, progress: @escaping PluginReport.Progress
     ) async -> PluginResponse {
         do {
             return try await PluginReport.$progressSink.withValue(progress) { try await handle(request) }

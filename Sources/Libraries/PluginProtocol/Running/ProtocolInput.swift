@@ -1,3 +1,5 @@
+import Dispatch
+
 #if canImport(Musl)
 import Musl
 #else
@@ -6,10 +8,12 @@ import Glibc
 
 /// Standard input, read on a separate thread, since Swift's cooperative threads must not be blocked.
 enum ProtocolInput {
+    private static let thread = DispatchQueue(label: "alight-input")
+
     /// Returns everything up to the end of input.
     static func whole() async -> [UInt8] {
         await withCheckedContinuation { continuation in
-            OwnThread.start {
+            thread.async {
                 var content: [UInt8] = []
                 while let piece = next() { content += piece }
                 continuation.resume(returning: content)
@@ -19,7 +23,7 @@ enum ProtocolInput {
 
     /// Calls `take` with each line, without its newline, and `end` after the last.
     static func lines(_ take: @escaping @Sendable ([UInt8]) -> Void, end: @escaping @Sendable () -> Void) {
-        OwnThread.start {
+        thread.async {
             var rest: [UInt8] = []
             while let piece = next() {
                 rest += piece
@@ -45,27 +49,5 @@ enum ProtocolInput {
             if count < 0, errno == EINTR { continue }
             return count > 0 ? piece : nil
         }
-    }
-}
-
-/// A detached POSIX thread, without Foundation.
-enum OwnThread {
-    private final class Work {
-        let body: @Sendable () -> Void
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-    }
-
-    static func start(_ body: @escaping @Sendable () -> Void) {
-        let work = Unmanaged.passRetained(Work(body))
-        var thread = pthread_t()
-        let error = pthread_create(
-            &thread, nil,
-            { raw in
-                guard let raw else { return nil }
-                Unmanaged<Work>.fromOpaque(raw).takeRetainedValue().body()
-                return nil
-            }, work.toOpaque())
-        precondition(error == 0, "no thread can be started: errno \(error)")
-        pthread_detach(thread)
     }
 }

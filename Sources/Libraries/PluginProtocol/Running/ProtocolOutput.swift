@@ -24,11 +24,11 @@ final class ProtocolOutput: Sendable {
     }
 
     /// Writes all bytes; a closed reader is not an error.
-    func write(_ bytes: [UInt8]) {
+    func send(_ bytes: [UInt8]) {
         turn.withLock { _ in
             var rest = bytes[...]
             while !rest.isEmpty {
-                let count = rest.withUnsafeBytes { systemWrite(descriptor, $0.baseAddress, $0.count) }
+                let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
                 if count < 0, errno == EINTR { continue }
                 guard count > 0 else { return }
                 rest = rest.dropFirst(count)
@@ -37,9 +37,5 @@ final class ProtocolOutput: Sendable {
     }
 
     /// Writes the value as one line of JSON.
-    func write(line value: some JSONForm) { write(value.lineBytes + [UInt8(ascii: "\n")]) }
-}
-
-private func systemWrite(_ descriptor: Int32, _ start: UnsafeRawPointer?, _ count: Int) -> Int {
-    write(descriptor, start, count)
+    func send(line value: some JSONForm) { send(value.lineBytes + [UInt8(ascii: "\n")]) }
 }

@@ -1,6 +1,12 @@
 import JSON
 import Synchronization
 
+#if canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// Answers the requests of a `serve` process.
 ///
 /// `ping` and `cancel` are handled on the reading thread, so that they work even if
@@ -9,7 +15,6 @@ final class ServeLoop<Work: Plugin>: Sendable {
     private struct State {
         var open: [String: Task<Void, Never>] = [:]
         var hasEnded = false
-        var waiting: CheckedContinuation<Void, Never>?
     }
 
     private let plugin: Work
@@ -18,21 +23,14 @@ final class ServeLoop<Work: Plugin>: Sendable {
 
     init(_ plugin: Work, _ output: ProtocolOutput) { (self.plugin, self.output) = (plugin, output) }
 
-    /// Serves until standard input ends or SIGTERM arrives, and every request has its result.
-    func run() async {
+    /// Serves until standard input ends or SIGTERM arrives, and every request has its result; then exits.
+    func run() async -> Never {
         EndSignal.handle {
             self.cancelAll()
             self.end()
         }
         ProtocolInput.lines({ self.take($0) }, end: { self.end() })
-        await withCheckedContinuation { continuation in
-            let isDone = state.withLock { state in
-                if state.hasEnded, state.open.isEmpty { return true }
-                state.waiting = continuation
-                return false
-            }
-            if isDone { continuation.resume() }
-        }
+        while true { await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in } }
     }
 
     // MARK: - Messages
@@ -77,17 +75,18 @@ final class ServeLoop<Work: Plugin>: Sendable {
 
     private func work(_ request: PluginRequest) async {
         let output = output
-        let response = await plugin.answer(to: request) { progress in
-            var message = progress.members(fraction: "fraction")
-            message["type"] = "progress"
-            message["id"] = .string(request.id)
-            output.write(line: message)
+        let response = await plugin.answer(to: request) { fraction, message in
+            output.send(
+                line: JSONValue(members: [
+                    "type": "progress", "id": .string(request.id), "fraction": .number(fraction),
+                    "message": message?.json,
+                ]))
         }
         write(response, to: request.id, attempt: request.attempt)
         finish { $0.open[request.id] = nil }
     }
 
-    private func write(_ message: [String: JSONValue]) { output.write(line: message) }
+    private func write(_ message: [String: JSONValue]) { output.send(line: message) }
 
     /// Writes a response with the members that identify its request.
     private func write(_ response: PluginResponse, to id: String, attempt: Int?) {
@@ -105,12 +104,9 @@ final class ServeLoop<Work: Plugin>: Sendable {
     private func end() { finish { $0.hasEnded = true } }
 
     private func finish(_ change: (inout State) -> Void) {
-        let waiting = state.withLock { state -> CheckedContinuation<Void, Never>? in
+        state.withLock { state in
             change(&state)
-            guard state.hasEnded, state.open.isEmpty else { return nil }
-            defer { state.waiting = nil }
-            return state.waiting
+            if state.hasEnded, state.open.isEmpty { exit(0) }
         }
-        waiting?.resume()
     }
 }
