@@ -102,15 +102,8 @@ struct Plot {
 
     /// Returns the runs of consecutive values.
     private func runs(_ values: [Double?]) -> [[(Int, Double)]] {
-        var runs: [[(Int, Double)]] = [[]]
-        for (index, value) in values.enumerated() {
-            if let value {
-                runs[runs.count - 1].append((index, value))
-            } else if runs.last?.isEmpty == false {
-                runs.append([])
-            }
-        }
-        return runs.filter { !$0.isEmpty }
+        Array(values.enumerated()).split { $0.element == nil }
+            .map { run in run.compactMap { index, value in value.map { (index, $0) } } }
     }
 
     private func points(_ run: [(Int, Double)]) -> String {
@@ -119,7 +112,7 @@ struct Plot {
 
     private static func center(_ index: Int) -> Double { (Double(index) + 0.5) * step }
 
-    private func y(_ value: Double) -> Double { Self.height * (1 - axis.part(of: value)) }
+    private func y(_ value: Double) -> Double { Self.height * (1 - axis.part(value)) }
 
     /// Rectangles that receive pointer events.
     private var hits: [HTML] {
@@ -141,43 +134,26 @@ struct Plot {
 }
 
 /// The vertical axis of a plot.
-enum PlotAxis {
-    /// A linear axis from 0 to a round number.
-    case even(top: Double)
-    /// A logarithmic axis from a millisecond, with this number of decades.
-    case decades(Int)
+struct PlotAxis {
+    /// The labels from bottom to top, at equal distances.
+    let labels: [String]
+    /// Returns the height of a value, from 0 to 1.
+    let part: (_ value: Double) -> Double
 
-    /// Returns a linear axis that includes the maximum, and at least the given minimum range.
+    /// Returns a linear axis from 0 to a round number, which includes the maximum, and at least the given range.
     static func even(for most: Double, least: Double) -> PlotAxis {
         let wanted = max(most, least)
         var unit = 1.0
         while wanted > unit * 10 { unit *= 10 }
         let top = [1, 2, 4, 6, 8, 10].map { $0 * unit }.first { $0 >= wanted } ?? unit * 10
-        return .even(top: top)
+        return PlotAxis(labels: [0, top / 2, top].map(short)) { min(1, max(0, $0 / top)) }
     }
 
-    /// Returns a logarithmic axis that includes this number of seconds.
+    /// Returns a logarithmic axis from a millisecond, which includes this number of seconds.
     static func decades(for most: Double) -> PlotAxis {
-        .decades(most > 1 ? min(9, 3 + Int(log10(most).rounded(.up))) : 3)
-    }
-
-    /// The labels from bottom to top, at equal distances.
-    var labels: [String] {
-        switch self {
-        case .even(let top): [0, top / 2, top].map(Self.short)
-        case .decades(let count):
-            (0...count).map {
-                ["1 ms", "10 ms", "0.1 s", "1 s", "10 s", "100 s", "10³ s", "10⁴ s", "10⁵ s", "10⁶ s"][$0]
-            }
-        }
-    }
-
-    /// Returns the height of a value, from 0 to 1.
-    func part(of value: Double) -> Double {
-        switch self {
-        case .even(let top): return min(1, max(0, value / top))
-        case .decades(let count): return min(1, log10(max(value, 0.001) * 1000) / Double(count))
-        }
+        let labels = ["1 ms", "10 ms", "0.1 s", "1 s", "10 s", "100 s", "10³ s", "10⁴ s", "10⁵ s", "10⁶ s"]
+        let count = most > 1 ? min(9, 3 + Int(log10(most).rounded(.up))) : 3
+        return PlotAxis(labels: Array(labels[...count])) { min(1, log10(max($0, 0.001) * 1000) / Double(count)) }
     }
 
     /// Formats a value: `250`, `2k`, `1.5M`.
