@@ -58,6 +58,15 @@ struct Frame {
         """
     }
 
+    /// Renders a page that reports that there is nothing to show, or that an action failed.
+    func message(_ message: String, help: String) -> HTML {
+        page(
+            """
+            <h1>\(title)</h1>
+            <section class="card empty"><p>\(message)</p><p class="muted">\(help)</p><p><a class="button" href="/">Go to the overview</a></p></section>
+            """)
+    }
+
     private func link(_ other: Section) -> HTML {
         let current: HTML = other == section ? " aria-current=\"page\"" : ""
         return "<li><a href=\"\(other.path)\"\(current)>\(other.rawValue)</a></li>"
@@ -106,21 +115,5 @@ struct Frame {
 
     private static func notice(_ style: String, _ label: String, _ title: String, _ content: HTML) -> HTML {
         "<section class=\"notice \(style)\" aria-label=\"\(label)\"><h2>\(title)</h2>\(content)</section>"
-    }
-}
-
-/// A page that reports that there is nothing to show, or that an action failed.
-struct MessagePage {
-    var title: String
-    var message: String
-    var help: String
-    var status: JSONValue
-
-    var html: HTML {
-        Frame(title: title, status: status).page(
-            """
-            <h1>\(title)</h1>
-            <section class="card empty"><p>\(message)</p><p class="muted">\(help)</p><p><a class="button" href="/">Go to the overview</a></p></section>
-            """)
     }
 }

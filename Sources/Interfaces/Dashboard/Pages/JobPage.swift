@@ -25,7 +25,7 @@ struct JobPage {
 
     private var id: String { job["id"].text }
 
-    private var actions: HTML { job["state"].text == "failed" ? JobActions(id: id, isMain: true).html : "" }
+    private var actions: HTML { job["state"].text == "failed" ? .actions(forJob: id, isMain: true) : "" }
 
     private var outcome: HTML {
         let message = job["message"].text

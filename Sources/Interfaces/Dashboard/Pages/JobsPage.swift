@@ -74,7 +74,7 @@ struct JobsPage {
         let message: HTML =
             job["message"].text.isEmpty
             ? "" : "<span class=\"message \(isFailed ? "error" : "muted")\">\(job["message"].text)</span>"
-        let actions: HTML = isFailed ? JobActions(id: id).html : ""
+        let actions: HTML = isFailed ? .actions(forJob: id) : ""
         let name: HTML = .job(id.isEmpty ? nil : id, .path(job["path"].text))
         // A due path has no job yet.
         let key = id.isEmpty ? "\(job["rule"].text):\(job["path"].text)" : id

@@ -112,7 +112,7 @@ struct OverviewPage {
     private var failures: HTML {
         let rows: [HTML] = status["failures"].elements.map { job in
             let id = job["job"].text
-            let actions: HTML = status.hasJobs ? JobActions(id: id).html : ""
+            let actions: HTML = status.hasJobs ? .actions(forJob: id) : ""
             return """
                 <li data-key="\(id)">\(.job(status.hasJobs ? id : nil, .path(job["path"].text)))\
                 <p class="error">\(job["message"].text)</p>\
@@ -135,7 +135,7 @@ struct OverviewPage {
         """
         <section class="card" aria-labelledby="h-rules"><div class="head"><h2 id="h-rules">Rules</h2>\
         \(.button("Reload the rules", "/reload"))</div>
-        <div id="rules" data-live>\(RuleTable(status: status, rules: rules["rules"].elements, now: now).html)</div></section>
+        <div id="rules" data-live>\(RulesPage(status: status, rules: rules, now: now).table)</div></section>
         """
     }
 
@@ -187,19 +187,5 @@ struct OverviewPage {
             \(.button("Rescan all files", "/rescan"))</div>
             <div id="directories" data-live>\(table)<dl class="totals">\(details)</dl></div></section>
             """
-    }
-}
-
-/// The buttons for a failed job.
-struct JobActions {
-    var id: String
-    /// Whether they are the main actions of the page.
-    var isMain = false
-
-    var html: HTML {
-        """
-        <div class="acts">\(.button("Retry", "/jobs/\(HTML.urlPart(id))/retry", about: "job \(id)", style: isMain ? "primary" : ""))\
-        \(.button("Discard", "/jobs/\(HTML.urlPart(id))/discard", about: "job \(id)", confirms: true))</div>
-        """
     }
 }

@@ -61,8 +61,7 @@ struct PageRoutes: Sendable {
     }
 
     private static func message(_ title: String, _ error: APIError, _ status: JSONValue) -> APIResponse {
-        let page = MessagePage(title: title, message: error.message, help: error.help, status: status)
-        return response(error.status, page.html)
+        response(error.status, Frame(title: title, status: status).message(error.message, help: error.help))
     }
 
     private static func response(_ status: Int, _ html: HTML) -> APIResponse {
@@ -116,24 +115,20 @@ extension Routes {
         }
 
         // The forms of pages without the script; the script uses the API.
-        addPage("POST", "/jobs/*/retry") { request, names throws(APIError) in
-            pages.act(request, back: "/jobs/\(HTML.urlPart(names[0]))") { _ throws(APIError) in
-                _ = try operations.retry(names[0])
-            }
-        }
-        addPage("POST", "/jobs/*/discard") { request, names throws(APIError) in
-            pages.act(request, back: "/jobs?state=failed") { _ throws(APIError) in
-                _ = try operations.discard(names[0])
-            }
-        }
-        let forms: [(path: String, back: String, action: @Sendable (String?) throws(APIError) -> Void)] = [
-            ("/reload", "/rules", { _ throws(APIError) in try operations.reload() }),
-            ("/rescan", "/", { _ throws(APIError) in try operations.rescan() }),
-            ("/pause", "/rules", { rule throws(APIError) in _ = try operations.pause(rule) }),
-            ("/resume", "/rules", { rule throws(APIError) in _ = try operations.resume(rule) }),
+        let forms: [(path: String, back: String, action: @Sendable (String, String?) throws(APIError) -> Void)] = [
+            ("/jobs/*/retry", "/jobs/*", { job, _ throws(APIError) in _ = try operations.retry(job) }),
+            ("/jobs/*/discard", "/jobs?state=failed", { job, _ throws(APIError) in _ = try operations.discard(job) }),
+            ("/reload", "/rules", { _, _ throws(APIError) in try operations.reload() }),
+            ("/rescan", "/", { _, _ throws(APIError) in try operations.rescan() }),
+            ("/pause", "/rules", { _, rule throws(APIError) in _ = try operations.pause(rule) }),
+            ("/resume", "/rules", { _, rule throws(APIError) in _ = try operations.resume(rule) }),
         ]
         for form in forms {
-            addPage("POST", form.path) { request, _ in pages.act(request, back: form.back, form.action) }
+            addPage("POST", form.path) { request, names in
+                let job = names.first ?? ""
+                let back = form.back.replacing("*", with: HTML.urlPart(job))
+                return pages.act(request, back: back) { rule throws(APIError) in try form.action(job, rule) }
+            }
         }
     }
 }

@@ -11,18 +11,13 @@ struct RulesPage {
             """
             <div class="title"><h1>Rules</h1>\(.button("Reload the rules", "/reload"))</div>
             <section class="card" aria-label="Rules"><div id="rules" data-live>\
-            \(RuleTable(status: status, rules: rules["rules"].elements, now: now).html)</div></section>
+            \(table)</div></section>
             """)
     }
-}
 
-/// The table of rules, on the rules page and on the overview.
-struct RuleTable {
-    var status: JSONValue
-    var rules: [JSONValue]
-    var now: String
-
-    var html: HTML {
+    /// The table of rules, which the overview has too.
+    var table: HTML {
+        let rules = rules["rules"].elements
         guard !rules.isEmpty else { return "<p class=\"empty\">There are no rules.</p>" }
         return """
             <table class="stacks rules"><thead><tr><th scope="col">Rule</th><th scope="col" class="number">Pending</th>\

@@ -19,13 +19,7 @@ extension JSONValue {
 package enum Wording {
     /// Formats a number: `1,204`.
     package static func number(_ number: Int) -> String {
-        let digits = Array(String(number.magnitude))
-        var text = ""
-        for (index, digit) in digits.enumerated() {
-            if index > 0, (digits.count - index) % 3 == 0 { text.append(",") }
-            text.append(digit)
-        }
-        return number < 0 ? "-" + text : text
+        String(number).replacing(/\B(?=(\d{3})+$)/, with: ",")
     }
 
     /// Formats a rate with a decimal if it is significant: `0`, `0.4`, `12`, `1,204`.
@@ -123,6 +117,14 @@ extension HTML {
         case "part": "\(state(job["state"].text)) \(badge("partly undone", "warn"))"
         default: state(job["state"].text)
         }
+    }
+
+    /// Returns the buttons for a failed job; `isMain` if they are the main actions of the page.
+    static func actions(forJob id: String, isMain: Bool = false) -> HTML {
+        """
+        <div class="acts">\(.button("Retry", "/jobs/\(urlPart(id))/retry", about: "job \(id)", style: isMain ? "primary" : ""))\
+        \(.button("Discard", "/jobs/\(urlPart(id))/discard", about: "job \(id)", confirms: true))</div>
+        """
     }
 
     /// Returns a button for an action, as a form that works without the script too.

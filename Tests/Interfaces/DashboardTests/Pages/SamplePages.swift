@@ -25,7 +25,7 @@ struct SamplePages {
             ).html
         case "job": JobPage(status: status, job: job, now: Self.now).html
         case "rules": RulesPage(status: status, rules: rules, now: Self.now).html
-        default: MessagePage(title: words, message: words, help: words, status: status).html
+        default: Frame(title: words, status: status).message(words, help: words)
         }
     }
 
