@@ -17,9 +17,8 @@ package final class EventFeed: Sendable {
     }
 
     fileprivate struct State {
-        /// The events ordered by id; a ring buffer when it is full.
+        /// The events ordered by id, up to twice as many as are repeated, so that old ones are dropped in large pieces.
         var entries: [Entry] = []
-        var oldest = 0
         var next: UInt64
         var readers = 0
         /// The time until which clients that left may reconnect and read the events they missed.
@@ -28,7 +27,8 @@ package final class EventFeed: Sendable {
         var lastUnpublished: UInt64?
         var wake: (@Sendable () -> Void)?
 
-        var inOrder: [Entry] { Array(entries[oldest...] + entries[..<oldest]) }
+        /// The events that are repeated; their ids are consecutive.
+        var last: ArraySlice<Entry> { entries.suffix(EventFeed.length) }
     }
 
     package static let length = 1000
@@ -67,12 +67,8 @@ package final class EventFeed: Sendable {
         let wake = state.withLock { state -> (@Sendable () -> Void)? in
             let entry = Entry(id: state.next, kind: kind, text: text)
             state.next += 1
-            if state.entries.count < Self.length {
-                state.entries.append(entry)
-            } else {
-                state.entries[state.oldest] = entry
-                state.oldest = (state.oldest + 1) % Self.length
-            }
+            state.entries.append(entry)
+            if state.entries.count == 2 * Self.length { state.entries.removeFirst(Self.length) }
             return state.readers > 0 ? state.wake : nil
         }
         wake?()
@@ -93,12 +89,12 @@ package final class EventFeed: Sendable {
         state.withLock { state in
             state.readers += 1
             guard let last else {
-                let attempts = state.inOrder.filter { $0.kind == .attempt }.suffix(recent)
+                let attempts = state.last.filter { $0.kind == .attempt }.suffix(recent)
                 return (attempts.first?.id ?? state.next, false)
             }
             // An id that was never assigned belongs to another process: all existing events are new, and others may be
             // missing.
-            let first = state.entries.isEmpty ? state.next : state.entries[state.oldest].id
+            let first = state.last.first?.id ?? state.next
             guard last < state.next, last + 1 >= firstID else { return (first, true) }
             let isIncomplete = kinds.contains(.file) && state.lastUnpublished.map { last < $0 } ?? false
             return isIncomplete ? (max(last + 1, first), true) : (last + 1, false)
@@ -117,13 +113,9 @@ package final class EventFeed: Sendable {
     /// - Returns: The events, and the number of events between the id and the first of them that are no longer stored.
     func events(from id: UInt64, limit: Int) -> (events: [Entry], missed: UInt64) {
         state.withLock { state in
-            guard id < state.next, !state.entries.isEmpty else { return ([], 0) }
-            let first = state.entries[state.oldest].id
+            guard id < state.next, let first = state.last.first?.id else { return ([], 0) }
             let from = max(id, first)
-            let count = min(limit, Int(state.next - from))
-            let start = state.oldest + Int(from - first)
-            let events = (0..<count).map { state.entries[(start + $0) % state.entries.count] }
-            return (events, from - id)
+            return (Array(state.last.dropFirst(Int(from - first)).prefix(limit)), from - id)
         }
     }
 }

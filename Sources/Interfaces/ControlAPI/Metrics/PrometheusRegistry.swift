@@ -3,7 +3,7 @@ import Synchronization
 
 /// A metrics backend for swift-metrics that exports the text format of Prometheus.
 ///
-/// Counters and gauges are atomic, and each histogram has its own lock, so recording never waits for an export.
+/// Counters are atomic, and each gauge and histogram has its own lock, so recording never waits for an export.
 /// Creating a metric again with the same name and labels returns the same one, for the lifetime of the registry.
 ///
 /// The format is version 0.0.4 of https://prometheus.io/docs/instrumenting/exposition_formats.
@@ -75,16 +75,14 @@ package final class PrometheusRegistry: MetricsFactory {
     }
 
     private static func escaped(_ text: String, quotes: Bool) -> String {
-        var escaped = ""
-        for scalar in text.unicodeScalars {
+        text.unicodeScalars.map { scalar in
             switch scalar {
-            case "\\": escaped += "\\\\"
-            case "\n": escaped += "\\n"
-            case "\"" where quotes: escaped += "\\\""
-            default: escaped.unicodeScalars.append(scalar)
+            case "\\": "\\\\"
+            case "\n": "\\n"
+            case "\"" where quotes: "\\\""
+            default: String(scalar)
             }
-        }
-        return escaped
+        }.joined()
     }
 }
 
@@ -117,28 +115,16 @@ private final class CounterCell: CounterHandler, ExportedMetric {
 
 private final class GaugeCell: MeterHandler, RecorderHandler, ExportedMetric {
     static let type = "gauge"
-    private let bits = Atomic<UInt64>(0)
+    private let value = Mutex(0.0)
 
     func set(_ value: Int64) { set(Double(value)) }
-    func set(_ value: Double) { bits.store(value.bitPattern, ordering: .relaxed) }
+    func set(_ value: Double) { self.value.withLock { $0 = value } }
     func record(_ value: Int64) { set(Double(value)) }
     func record(_ value: Double) { set(value) }
-
-    func increment(by amount: Double) {
-        var old = bits.load(ordering: .relaxed)
-        while true {
-            let new = (Double(bitPattern: old) + amount).bitPattern
-            let (exchanged, original) = bits.compareExchange(expected: old, desired: new, ordering: .relaxed)
-            if exchanged { return }
-            old = original
-        }
-    }
-
+    func increment(by amount: Double) { value.withLock { $0 += amount } }
     func decrement(by amount: Double) { increment(by: -amount) }
 
-    func text(_ name: String, _ labels: String) -> String {
-        line(name, labels, number(Double(bitPattern: bits.load(ordering: .relaxed))))
-    }
+    func text(_ name: String, _ labels: String) -> String { line(name, labels, number(value.withLock { $0 })) }
 }
 
 private final class HistogramCell: TimerHandler, RecorderHandler, ExportedMetric {
