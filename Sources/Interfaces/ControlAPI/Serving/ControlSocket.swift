@@ -54,13 +54,8 @@ package final class ControlSocket: Sendable {
             _ = cal_watch_open(watch, directory, UInt32(changes))
         }
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Self.flags, 0)
-        guard descriptor >= 0 else {
-            let error = errno
-            close(watch)
-            throw Self.failure(path, error)
-        }
         // Set before the socket has a name, so that it is never accessible to other users.
-        guard fchmod(descriptor, 0o600) == 0,
+        guard descriptor >= 0, fchmod(descriptor, 0o600) == 0,
             Self.withAddress(of: name, in: directory, { bind(descriptor, $0, $1) }) == 0,
             listen(descriptor, 64) == 0
         else {
