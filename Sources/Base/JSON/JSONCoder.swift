@@ -9,6 +9,8 @@ package struct JSONCoder {
     private let keepsPoints: Bool
     /// The members of the object to read; nil while writing.
     private let members: [String: JSONValue]?
+    /// Whether null was written for an infinite number or NaN.
+    package private(set) var isLossy = false
     /// The first member that is missing or has another type.
     fileprivate private(set) var misfit: String?
 
@@ -156,18 +158,12 @@ package struct JSONCoder {
     }
 
     private mutating func escape(_ byte: UInt8) {
-        switch byte {
-        case 0x08: raw("\\b")
-        case 0x09: raw("\\t")
-        case 0x0A: raw("\\n")
-        case 0x0C: raw("\\f")
-        case 0x0D: raw("\\r")
-        case 0..<0x20:
+        if let index = JSONEscapes.bytes.firstIndex(of: byte) {
+            bytes.append(UInt8(ascii: "\\"))
+            bytes.append(JSONEscapes.letters[index])
+        } else {
             raw(byte < 0x10 ? "\\u000" : "\\u00")
             bytes.append(contentsOf: String(byte, radix: 16).utf8)
-        default:
-            bytes.append(UInt8(ascii: "\\"))
-            bytes.append(byte)
         }
     }
 
@@ -189,7 +185,10 @@ package struct JSONCoder {
         case .integer(let integer): number(integer)
         case .number(let number):
             // JSON can't represent NaN and infinity.
-            guard number.isFinite else { return raw("null") }
+            guard number.isFinite else {
+                isLossy = true
+                return raw("null")
+            }
             let text = "\(number)"
             let isWhole = !keepsPoints && text.hasSuffix(".0")
             bytes.append(contentsOf: isWhole ? text.utf8.dropLast(2) : text.utf8[...])

@@ -21,6 +21,13 @@ package enum JSONError: Error, Sendable, Hashable {
     }
 }
 
+/// The escapes of a backslash and a letter.
+enum JSONEscapes {
+    static let letters = Array(#""\/bfnrt"#.utf8)
+    /// The bytes that the letters stand for, in the same order.
+    static let bytes = Array("\"\\/\u{8}\u{C}\n\r\t".utf8)
+}
+
 /// Parses JSON in one pass, in time and memory linear in the input.
 ///
 /// A number without a fraction becomes an integer, whatever its notation; in a
@@ -217,46 +224,34 @@ struct JSONReader {
             }
             guard let escape = next else { throw invalid }
             position += 1
-            switch escape {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): content.append(escape)
-            case UInt8(ascii: "n"): content.append(0x0A)
-            case UInt8(ascii: "t"): content.append(0x09)
-            case UInt8(ascii: "r"): content.append(0x0D)
-            case UInt8(ascii: "b"): content.append(0x08)
-            case UInt8(ascii: "f"): content.append(0x0C)
-            case UInt8(ascii: "u"):
-                content += Array(String(try escapedScalar()).utf8)
-            default: throw invalid
+            if let index = JSONEscapes.letters.firstIndex(of: escape) {
+                content.append(JSONEscapes.bytes[index])
+            } else if escape == UInt8(ascii: "u") {
+                content += Array(try escapedCharacter().utf8)
+            } else {
+                throw invalid
             }
         }
         throw invalid
     }
 
-    private mutating func escapedScalar() throws(JSONError) -> Unicode.Scalar {
-        let first = try fourDigits()
-        if let scalar = Unicode.Scalar(first) { return scalar }
-        let isHigh = (0xD800..<0xDC00).contains(first)
-        if isHigh, position + 1 < bytes.count, bytes[position] == UInt8(ascii: "\\"),
-            bytes[position + 1] == UInt8(ascii: "u")
-        {
+    private mutating func escapedCharacter() throws(JSONError) -> String {
+        var units = [try fourDigits()]
+        if UTF16.isLeadSurrogate(units[0]), bytes[position...].starts(with: #"\u"#.utf8) {
             position += 2
-            let second = try fourDigits()
-            if (0xDC00..<0xE000).contains(second),
-                let scalar = Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00))
-            {
-                return scalar
-            }
+            units.append(try fourDigits())
         }
         // An unpaired surrogate is not a character.
-        throw invalid
+        guard let character = String(validating: units, as: UTF16.self) else { throw invalid }
+        return character
     }
 
-    private mutating func fourDigits() throws(JSONError) -> UInt32 {
+    private mutating func fourDigits() throws(JSONError) -> UInt16 {
         guard position + 4 <= bytes.count else { throw invalid }
-        var number: UInt32 = 0
+        var number: UInt16 = 0
         for byte in bytes[position..<(position + 4)] {
             guard let digit = Character(Unicode.Scalar(byte)).hexDigitValue else { throw invalid }
-            number = number << 4 + UInt32(digit)
+            number = number << 4 + UInt16(digit)
         }
         position += 4
         return number

@@ -45,8 +45,8 @@ public enum JSONValue: Sendable, Hashable {
 
 extension JSONValue {
     /// Creates an object with the members that are not nil.
-    package init(members: KeyValuePairs<String, JSONValue?>) {
-        self = .object(members.reduce(into: [:]) { $0[$1.key] = $1.value })
+    package init(members: KeyValuePairs<String, (any JSONForm)?>) {
+        self = .object(members.reduce(into: [:]) { $0[$1.key] = $1.value?.json })
     }
 
     /// Returns the value on several indented lines, with members sorted by name.
@@ -61,16 +61,6 @@ extension JSONValue {
         case .array(let elements) where !elements.isEmpty:
             return "[\n\(elements.map { inner + $0.lines(indent: inner) }.joined(separator: ",\n"))\n\(indent)]"
         default: return line
-        }
-    }
-
-    /// Whether it contains an infinite number or NaN.
-    package var holdsNoNumber: Bool {
-        switch self {
-        case .number(let number): !number.isFinite
-        case .array(let elements): elements.contains(where: \.holdsNoNumber)
-        case .object(let members): members.values.contains(where: \.holdsNoNumber)
-        default: false
         }
     }
 }

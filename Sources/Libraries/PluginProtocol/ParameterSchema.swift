@@ -92,18 +92,15 @@ public final class ParameterSchema: Sendable, Hashable {
     package var json: JSONValue { JSONValue(members: members) }
 
     /// All keys, each with its value.
-    private var members: KeyValuePairs<String, JSONValue?> {
+    private var members: KeyValuePairs<String, (any JSONForm)?> {
         [
-            "type": type?.json, "properties": properties.map { .object($0.mapValues(\.json)) },
-            "required": required?.json, "additionalProperties": additionalProperties?.json,
-            "minProperties": minProperties?.json,
-            "dependentRequired": dependentRequired.map { .object($0.mapValues(\.json)) },
-            "oneOf": oneOf.map { .array($0.map(\.json)) }, "enum": `enum`?.json, "const": const, "default": `default`,
-            "examples": examples?.json, "minimum": minimum?.json, "maximum": maximum?.json,
-            "minLength": minLength?.json, "maxLength": maxLength?.json, "pattern": pattern?.json, "items": items?.json,
-            "minItems": minItems?.json, "maxItems": maxItems?.json, "title": title?.json,
-            "description": description?.json, "writeOnly": writeOnly?.json, "x-alight": role?.json,
-            "x-alight-extensions": extensions?.json,
+            "type": type, "properties": properties?.mapValues(\.json), "required": required,
+            "additionalProperties": additionalProperties, "minProperties": minProperties,
+            "dependentRequired": dependentRequired?.mapValues(\.json), "oneOf": oneOf?.map(\.json), "enum": `enum`,
+            "const": const, "default": `default`, "examples": examples, "minimum": minimum, "maximum": maximum,
+            "minLength": minLength, "maxLength": maxLength, "pattern": pattern, "items": items?.json,
+            "minItems": minItems, "maxItems": maxItems, "title": title, "description": description,
+            "writeOnly": writeOnly, "x-alight": role, "x-alight-extensions": extensions?.json,
         ]
     }
 
@@ -157,15 +154,8 @@ public enum DestinationExtensions: Sendable, Hashable {
 
     /// Whether the last component of a path has one of the extensions, ignoring case, after at least one other byte.
     package static func has(_ path: some Sequence<UInt8>, _ extensions: [String]) -> Bool {
-        let path = Array(path)
-        let name = path[(path.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0)...]
-        return extensions.contains { word in
-            name.count > word.utf8.count
-                && zip(name.suffix(word.utf8.count), word.utf8).allSatisfy { lowercased($0) == lowercased($1) }
-        }
-    }
-
-    private static func lowercased(_ byte: UInt8) -> UInt8 {
-        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte + 0x20 : byte
+        let components = Array(path).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        let name = String(decoding: components.last ?? [], as: UTF8.self).lowercased()
+        return extensions.contains { name.utf8.count > $0.utf8.count && name.hasSuffix($0.lowercased()) }
     }
 }

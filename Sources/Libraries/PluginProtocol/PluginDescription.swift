@@ -46,13 +46,12 @@ public struct PluginDescription: Sendable, Hashable {
     package var json: JSONValue { JSONValue(members: members) }
 
     /// All keys, each with its value.
-    private var members: KeyValuePairs<String, JSONValue?> {
+    private var members: KeyValuePairs<String, (any JSONForm)?> {
         [
-            "name": name.json, "version": version.json, "protocol": `protocol`.json, "summary": summary?.json,
-            "run": run?.json, "modes": modes?.json, "batch": batch?.json, "concurrent": concurrent?.json,
-            "parallel": parallel?.json, "idempotent": idempotent?.json, "raw_paths": rawPaths?.json,
-            "shares_file": sharesFile?.json, "requires": requires?.json, "events": events?.json, "types": types?.json,
-            "timeout": timeout?.json, "parameters": parameters?.json,
+            "name": name, "version": version, "protocol": `protocol`, "summary": summary, "run": run, "modes": modes,
+            "batch": batch, "concurrent": concurrent, "parallel": parallel, "idempotent": idempotent,
+            "raw_paths": rawPaths, "shares_file": sharesFile, "requires": requires, "events": events, "types": types,
+            "timeout": timeout, "parameters": parameters?.json,
         ]
     }
 }

@@ -220,13 +220,13 @@ extension PluginRequest {
     ///
     /// - Throws: `EncodingError` when a parameter contains an infinite number or NaN, which JSON can't represent.
     public func encodedBytes() throws -> [UInt8] {
-        if let value = ([with] + events.compactMap(\.with)).first(where: \.holdsNoNumber) {
-            throw EncodingError.invalidValue(
-                value,
-                EncodingError.Context(codingPath: [], debugDescription: "it contains a value that is not a number"))
-        }
         var json = JSONCoder(capacity: 640 * (events.count + 1))
         write(to: &json)
+        if json.isLossy {
+            throw EncodingError.invalidValue(
+                self,
+                EncodingError.Context(codingPath: [], debugDescription: "it contains a value that is not a number"))
+        }
         json.raw("\n")
         return json.bytes
     }

@@ -50,8 +50,7 @@ struct PluginMain<Work: Plugin>: Sendable {
         let plugin = plugin
         let work = Task {
             await plugin.answer(to: request) { fraction, message in
-                ProtocolOutput.error.send(
-                    line: JSONValue(members: ["progress": .number(fraction), "message": message?.json]))
+                ProtocolOutput.error.send(line: JSONValue(members: ["progress": fraction, "message": message]))
             }
         }
         EndSignal.handle { work.cancel() }

@@ -78,8 +78,7 @@ final class ServeLoop<Work: Plugin>: Sendable {
         let response = await plugin.answer(to: request) { fraction, message in
             output.send(
                 line: JSONValue(members: [
-                    "type": "progress", "id": .string(request.id), "fraction": .number(fraction),
-                    "message": message?.json,
+                    "type": "progress", "id": request.id, "fraction": fraction, "message": message,
                 ]))
         }
         write(response, to: request.id, attempt: request.attempt)
