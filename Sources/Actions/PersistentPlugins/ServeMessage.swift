@@ -52,7 +52,7 @@ extension JSONValue {
 enum ServeCommand: Sendable, Hashable {
     case hello
     case run(ServeRequest)
-    case cancel(ServeRequest, ServeSession.Cause)
+    case cancel(ServeRequest, ProgramResult.Termination)
     case ping(Int)
     /// Closes its input, so that it finishes its work and exits.
     case endOfFile

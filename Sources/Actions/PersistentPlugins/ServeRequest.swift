@@ -23,26 +23,15 @@ package final class ServeRequest: Sendable {
     /// The fate of a request.
     package enum Reply: Sendable, Hashable {
         /// The line that answers it; `after` is the reason why it had been cancelled.
-        case answered([UInt8], after: ServeSession.Cause?)
-        /// It had been cancelled, and was not answered.
-        case ended(ServeSession.Cause)
+        case answered([UInt8], after: ProgramResult.Termination?)
+        /// It had been cancelled and was not answered, or nothing could be started for it.
+        case ended(ProgramResult.Termination)
         /// Its answer is longer than a response may be.
         case tooLarge
         /// Its process died; the reason is a clause that follows the plugin's name.
         case lost(String, ProgramResult.Termination)
-        case refused(Refusal)
-    }
-
-    /// The reason why no process accepts it.
-    package enum Refusal: Sendable, Hashable {
-        /// The machine has no capacity for a process now.
-        case notLaunched(String)
-        /// The program cannot be run.
-        case couldNotStart(String)
-        /// The program uses another version of the protocol.
-        case unusable(String)
-        /// The program exits before it has answered anything.
-        case failing(String)
+        /// No process accepts it; the reason is a clause like that of `lost`, and may be temporary.
+        case refused(String, mayPass: Bool)
     }
 
     private struct State: Sendable {

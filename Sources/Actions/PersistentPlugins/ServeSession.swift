@@ -7,9 +7,6 @@ import System
 /// Pure: the output of the process and the current time are passed in, and ``takeCommands()`` returns what must be
 /// done.
 package struct ServeSession: Sendable {
-    /// The reason why Alight cancels a request.
-    package enum Cause: Sendable, Hashable { case timeOut, stop }
-
     /// An error of a process that makes it unusable.
     enum Failure: Sendable, Hashable {
         case neverReady
@@ -42,26 +39,16 @@ package struct ServeSession: Sendable {
         let request: ServeRequest
         /// The time at which it is cancelled or, once it has been, the process is killed.
         var deadline: ContinuousClock.Instant
-        var cause: Cause?
+        var cause: ProgramResult.Termination?
         /// Whether the answer to this request was too long.
         var isTooLarge = false
     }
 
     /// The meaning of a line of the process, for a request or for the log.
     enum News: Sendable, Hashable {
-        case answered(ServeRequest, line: [UInt8], after: Cause?)
+        case answered(ServeRequest, line: [UInt8], after: ProgramResult.Termination?)
         case progress(ServeRequest, Double, String?)
         case notice(String)
-    }
-
-    private struct Counts {
-        var requests = 0
-        /// The number of lines that are not JSON.
-        var unreadable = 0
-        /// The number of results for requests that are not open.
-        var strays = 0
-        /// The number of unknown lines since the last answer.
-        var unknown = 0
     }
 
     private let limits: ServeLimits
@@ -75,7 +62,13 @@ package struct ServeSession: Sendable {
     private(set) var isRetired = false
     private(set) var failure: Failure?
     private(set) var hasBeenReady = false
-    private var counts = Counts()
+    private var requests = 0
+    /// The number of lines that are not JSON.
+    private var unreadable = 0
+    /// The number of results for requests that are not open.
+    private var strays = 0
+    /// The number of unknown lines since the last answer.
+    private var unknown = 0
     private var pings = 0
     /// The time limit of the current phase: for the answer to `hello`, or for the exit.
     private var deadline: ContinuousClock.Instant
@@ -92,8 +85,6 @@ package struct ServeSession: Sendable {
         pingAt = now
     }
 
-    /// Whether it was asked to exit, or killed, and did not exit by itself.
-    private var isTerminated: Bool { phase == .ending }
     var isStarting: Bool { phase == .starting && !isRetired }
     /// Whether it gets requests, now or once it is ready.
     var isLive: Bool { (phase == .starting || phase == .serving) && !isRetired }
@@ -123,13 +114,13 @@ package struct ServeSession: Sendable {
         precondition(canTake(request.id), "a request for a process that can't take it")
         // A timeout of more than a century has no effect, and would overflow the clock.
         open[request.id] = Open(request: request, deadline: now + min(request.timeout, .seconds(3_155_760_000)))
-        counts.requests += 1
+        requests += 1
         commands.append(.run(request))
-        if counts.requests >= limits.requests { isRetired = true }
+        if requests >= limits.requests { isRetired = true }
     }
 
-    /// Cancels a request, unless that has already been done.
-    mutating func cancel(_ id: String, _ cause: Cause, at now: ContinuousClock.Instant) {
+    /// Cancels a request, unless that has already been done; the cause is that it has timed out or is stopped.
+    mutating func cancel(_ id: String, _ cause: ProgramResult.Termination, at now: ContinuousClock.Instant) {
         guard var cancelled = open[id], cancelled.cause == nil else { return }
         cancelled.cause = cause
         cancelled.deadline = now + limits.grace
@@ -158,14 +149,14 @@ package struct ServeSession: Sendable {
             return takeUnknown("progress of a request that isn't open")
         case .result(let id, let attempt, let line):
             guard let answered = open[id], attempt == nil || attempt == answered.request.attempt else {
-                counts.strays += 1
-                guard counts.strays <= limits.unreadable else { return nil }
+                strays += 1
+                guard strays <= limits.unreadable else { return nil }
                 let which = String(cleaning: id.utf8.prefix(64))
                 let what = attempt.map { "attempt \($0) of '\(which)'" } ?? "'\(which)'"
                 return .notice("answered \(what), which isn't open; the answer is ignored")
             }
             open[id] = nil
-            counts.unknown = 0
+            unknown = 0
             if open.isEmpty {
                 becomeIdle(at: now)
                 if isRetired && phase == .serving { closeInput(at: now) }
@@ -177,8 +168,8 @@ package struct ServeSession: Sendable {
         case .other(let type):
             return takeUnknown(type.map { "the type \"\($0)\"" } ?? "no 'type', or without its other members")
         case .unreadable(let start):
-            counts.unreadable += 1
-            guard counts.unreadable < limits.unreadable else {
+            unreadable += 1
+            guard unreadable < limits.unreadable else {
                 fail(.notJSON(start))
                 return nil
             }
@@ -188,8 +179,8 @@ package struct ServeSession: Sendable {
 
     /// Counts an unknown line; a later version of the protocol may have some, but not a flood of them.
     private mutating func takeUnknown(_ what: String) -> News? {
-        counts.unknown += 1
-        if counts.unknown > limits.unknown { fail(.unknownFlood(what)) }
+        unknown += 1
+        if unknown > limits.unknown { fail(.unknownFlood(what)) }
         return nil
     }
 
@@ -241,7 +232,7 @@ package struct ServeSession: Sendable {
             for (id, one) in open.sorted(by: { ($0.value.deadline, $0.key) < ($1.value.deadline, $1.key) })
             where now >= one.deadline {
                 guard one.cause != nil else {
-                    cancel(id, .timeOut, at: now)
+                    cancel(id, .timedOut, at: now)
                     continue
                 }
                 failure = .ignoredCancel
@@ -279,7 +270,7 @@ package struct ServeSession: Sendable {
     ///   - isAtOnce: Whether it is sent SIGTERM now, whatever it does, and not end-of-file once it has answered.
     ///   - now: The current time.
     mutating func close(isAtOnce: Bool, at now: ContinuousClock.Instant) {
-        for id in Array(open.keys) { cancel(id, .stop, at: now) }
+        for id in Array(open.keys) { cancel(id, .stopped, at: now) }
         retire(at: now)
         if isAtOnce { end(by: .terminate) }
     }
@@ -312,14 +303,11 @@ package struct ServeSession: Sendable {
 // MARK: - Messages
 
 extension ServeSession {
-    /// Returns the reason why it accepts no requests, for a process that has exited before it was ready.
-    func refusal(for termination: ProgramResult.Termination, _ reason: String) -> ServeRequest.Refusal {
-        switch (termination, failure) {
-        case (.notLaunched(let reason), _): .notLaunched(reason)
-        case (.couldNotStart(let reason), _): .couldNotStart(reason)
-        case (_, .wrongProtocol): .unusable(reason)
-        default: .failing(reason)
-        }
+    /// Returns the reply to requests that wait for a process which has exited before it was ready.
+    func refusal(for termination: ProgramResult.Termination, _ reason: String) -> ServeRequest.Reply {
+        if termination.whyNotStarted != nil { return .ended(termination) }
+        if case .wrongProtocol = failure { return .refused(reason, mayPass: false) }
+        return .refused(reason, mayPass: true)
     }
 
     /// Returns the reason why it exited, as a clause that follows its name.
@@ -336,7 +324,8 @@ extension ServeSession {
             return "printed too many unknown messages, with \(what), and was stopped"
         case .lineTooLong: return "printed a line of more than 1 MiB and was stopped"
         case .noPong: return "did not answer a ping and was stopped\(lastOutput)"
-        case .closedOutput where !isTerminated, .closedInput where !isTerminated, nil: break
+        // It has exited by itself.
+        case .closedOutput where phase != .ending, .closedInput where phase != .ending, nil: break
         case .closedOutput: return "closed its standard output and was stopped\(lastOutput)"
         case .closedInput: return "closed its standard input and was stopped\(lastOutput)"
         case .ignoredCancel: return "was killed because it ignored a 'cancel'"

@@ -30,7 +30,7 @@ struct ServeSlots: Sendable {
 
     /// Adds a request; one with which a process has died is the next one.
     mutating func submit(_ request: ServeRequest, isRetry: Bool = false, at now: ContinuousClock.Instant) {
-        guard !isClosed else { return request.deliver(.ended(.stop)) }
+        guard !isClosed else { return request.deliver(.ended(.stopped)) }
         waiting.insert(request, at: isRetry ? 0 : waiting.endIndex)
         assign(at: now)
     }
@@ -39,10 +39,10 @@ struct ServeSlots: Sendable {
     mutating func cancel(_ request: ServeRequest, at now: ContinuousClock.Instant) {
         if let index = waiting.firstIndex(of: request) {
             waiting.remove(at: index)
-            request.deliver(.ended(.stop))
+            request.deliver(.ended(.stopped))
         }
         for number in sessions.keys where sessions[number]?.open[request.id]?.request == request {
-            sessions[number]?.cancel(request.id, .stop, at: now)
+            sessions[number]?.cancel(request.id, .stopped, at: now)
         }
     }
 
@@ -98,13 +98,6 @@ struct ServeSlots: Sendable {
         return (sessions[number]?.takeCommands() ?? [], sessions[number]?.nextDeadline)
     }
 
-    /// Handles a line of a process; a ``turn(of:at:)`` has to follow.
-    mutating func receive(
-        _ message: ServeMessage, from number: Int, at now: ContinuousClock.Instant
-    ) -> ServeSession.News? {
-        sessions[number]?.receive(message, at: now)
-    }
-
     /// Handles the exit of a process, after all its output.
     ///
     /// - Parameters:
@@ -119,22 +112,14 @@ struct ServeSlots: Sendable {
         guard let session = sessions.removeValue(forKey: number) else { return nil }
         let reason = session.reason(for: termination, lastLine: lastLine)
         for open in session.open.values {
-            let reply: ServeRequest.Reply =
-                if let cause = open.cause {
-                    .ended(cause)
-                } else if open.isTooLarge {
-                    .tooLarge
-                } else {
-                    isClosed ? .ended(.stop) : .lost(reason, termination)
-                }
-            open.request.deliver(reply)
+            let lost: ServeRequest.Reply = isClosed ? .ended(.stopped) : .lost(reason, termination)
+            open.request.deliver(open.cause.map { .ended($0) } ?? (open.isTooLarge ? .tooLarge : lost))
         }
         defer { assign(at: now) }
         // A process that was killed because of one request has not failed.
         guard !session.mayEnd, session.failure != .ignoredCancel else { return nil }
         if !session.hasBeenReady, !sessions.values.contains(where: \.isLive) {
-            let refusal = session.refusal(for: termination, reason)
-            for request in waiting { request.deliver(.refused(refusal)) }
+            for request in waiting { request.deliver(session.refusal(for: termination, reason)) }
             waiting = []
         }
         return reason
@@ -153,7 +138,7 @@ struct ServeSlots: Sendable {
     ///   - now: The current time.
     mutating func close(isAtOnce: Bool, at now: ContinuousClock.Instant) {
         isClosed = true
-        for request in waiting { request.deliver(.ended(.stop)) }
+        for request in waiting { request.deliver(.ended(.stopped)) }
         waiting = []
         for number in sessions.keys { sessions[number]?.close(isAtOnce: isAtOnce, at: now) }
     }

@@ -1,5 +1,6 @@
 package import ActionAPI
 @preconcurrency import Dispatch
+import Logging
 package import Programs
 import Synchronization
 package import System
@@ -109,10 +110,15 @@ package final class ServedPlugin: Sendable {
         process.handle(nil)
     }
 
-    /// Handles the exit of a process; returns why it died, or nil if its exit was expected.
-    func end(_ process: Int, _ termination: ProgramResult.Termination, lastLine: String?) -> String? {
+    /// Handles the exit of a process, or that it cannot be started; logs why it died, unless its exit was expected.
+    func end(
+        _ process: Int, of program: ServedProgram, _ termination: ProgramResult.Termination, lastLine: String?,
+        _ logger: Logger
+    ) {
         state.withLock { $0.running[process] = nil }
-        return change(by: process) { $0.end(process, termination, lastLine: lastLine, at: $1) }
+        let reason = change(by: process) { $0.end(process, termination, lastLine: lastLine, at: $1) }
+        if let reason { logger.warning("\(program.title) \(reason)") }
+        processes.leave()
     }
 
     private func start(
@@ -121,7 +127,7 @@ package final class ServedPlugin: Sendable {
         processes.enter()
         // Blocks until a launcher has started.
         let thread = WorkerThread(name: "alight-serve") { [self] in
-            ServingProcess.start(number, of: self, for: request) { [processes] in processes.leave() }
+            ServingProcess.start(number, of: self, for: request)
         }
         if let thread { return thread.detach() }
         processes.leave()

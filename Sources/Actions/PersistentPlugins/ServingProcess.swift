@@ -14,7 +14,6 @@ final class ServingProcess: EventSource, @unchecked Sendable {
     private let program: ServedProgram
     private let process: LaunchedProgram
     private let scratch: PathBytes
-    private let whenEnded: @Sendable () -> Void
     private var isOver = false
 
     /// The bytes to write.
@@ -38,10 +37,7 @@ final class ServingProcess: EventSource, @unchecked Sendable {
     ///   - number: The number of the process.
     ///   - plugin: The plugin that it belongs to.
     ///   - request: The request that it is started for, which another process may get.
-    ///   - whenEnded: Called after its exit, or if it cannot be started.
-    static func start(
-        _ number: Int, of plugin: ServedPlugin, for request: ServeRequest, whenEnded: @escaping @Sendable () -> Void
-    ) {
+    static func start(_ number: Int, of plugin: ServedPlugin, for request: ServeRequest) {
         var command = request.program.command
         let termination: ProgramResult.Termination
         do throws(ScratchFailure) {
@@ -50,7 +46,7 @@ final class ServingProcess: EventSource, @unchecked Sendable {
             if command.directory.path.bytes.isEmpty { command.directory = ProgramPath(scratch) }
             do throws(LaunchFailure) {
                 let process = try plugin.launcher.start(command)
-                return ServingProcess(number, plugin, request, process, scratch, whenEnded).begin()
+                return ServingProcess(number, plugin, request, process, scratch).begin()
             } catch {
                 try? ScratchDirectories.remove(scratch)
                 termination = error.termination
@@ -58,28 +54,17 @@ final class ServingProcess: EventSource, @unchecked Sendable {
         } catch {
             termination = .notLaunched(error.message)
         }
-        report(termination, of: number, to: plugin, request.program, request.ownLogger, lastLine: nil)
-        whenEnded()
-    }
-
-    private static func report(
-        _ termination: ProgramResult.Termination, of number: Int, to plugin: ServedPlugin, _ program: ServedProgram,
-        _ logger: Logger, lastLine: String?
-    ) {
-        if let reason = plugin.end(number, termination, lastLine: lastLine) {
-            logger.warning("\(program.title) \(reason)")
-        }
+        plugin.end(number, of: request.program, termination, lastLine: nil, request.ownLogger)
     }
 
     private init(
         _ number: Int, _ plugin: ServedPlugin, _ request: ServeRequest, _ process: LaunchedProgram,
-        _ scratch: PathBytes, _ whenEnded: @escaping @Sendable () -> Void
+        _ scratch: PathBytes
     ) {
         self.number = number
         self.plugin = plugin
         self.process = process
         self.scratch = scratch
-        self.whenEnded = whenEnded
         program = request.program
         logger = request.ownLogger
     }
@@ -133,8 +118,7 @@ final class ServingProcess: EventSource, @unchecked Sendable {
         let termination = process.end ?? .signalled(SIGKILL)
         let end: @Sendable () -> Void = { [self] in
             try? ScratchDirectories.remove(scratch)
-            Self.report(termination, of: number, to: plugin, program, logger, lastLine: log.lastLine)
-            whenEnded()
+            plugin.end(number, of: program, termination, lastLine: log.lastLine, logger)
         }
         if let thread = WorkerThread(name: "alight-serve", body: end) { thread.detach() } else { end() }
     }
@@ -146,7 +130,7 @@ final class ServingProcess: EventSource, @unchecked Sendable {
         case .run(let request):
             open.append(request)
             logger = request.ownLogger
-        case .cancel(let request, .timeOut):
+        case .cancel(let request, .timedOut):
             let text = OutcomeTable.overdue(program.title, after: request.timeout, grace: program.command.grace)
             request.logger.warning("\(text)")
         case .endOfFile: isClosing = true
@@ -158,7 +142,7 @@ final class ServingProcess: EventSource, @unchecked Sendable {
     }
 
     private func receive(_ message: ServeMessage) {
-        switch plugin.change(by: number, { [number] in $0.receive(message, from: number, at: $1) }) {
+        switch plugin.change(by: number, { [number] in $0.sessions[number]?.receive(message, at: $1) ?? nil }) {
         case .answered(let request, let line, let cause):
             open.removeAll { $0 == request }
             request.deliver(.answered(line, after: cause))

@@ -187,7 +187,7 @@ package struct PluginConformance {
                 ended.output = line
                 let answer = ConformanceAnswer(ended, command)
                 guard answer.isDone else { return .failed(answer.shown, help: "make serve do the same as run") }
-            case .lost(let reason, _), .refused(.failing(let reason)), .refused(.unusable(let reason)):
+            case .lost(let reason, _), .refused(let reason, _):
                 return .failed("it \(reason)", help: help)
             default: return .failed("there is no result within \(DurationText.shown(cases.timeout))", help: help)
             }

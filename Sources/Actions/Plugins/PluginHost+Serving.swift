@@ -68,31 +68,24 @@ extension OutcomeTable {
             return (Array(repeating: outcome, count: count), [])
         }
         switch reply {
-        case .answered(let line, nil): return ended(.exited(status: 0), line)
-        case .answered(let line, let cause?):
+        case .answered(let line, let cause):
+            let (answers, notices) = ended(.exited(status: 0), line)
+            guard let cause else { return (answers, notices) }
             // Work that is done counts even though the answer came late. Anything else is the answer to the
             // cancellation.
-            let (answers, notices) = ended(.exited(status: 0), line)
-            let instead = ended(cause.termination).outcomes
-            let outcomes = zip(answers, instead).map { answer, instead in
+            let outcomes = zip(answers, ended(cause).outcomes).map { answer, instead in
                 answer.result == .succeeded || answer.result == .skipped ? answer : instead
             }
             return (outcomes, notices)
-        case .ended(let cause): return ended(cause.termination)
+        case .ended(let termination): return ended(termination)
         case .tooLarge:
             let message = "\(program) printed a line of more than 1 MiB and was stopped"
             return all(.uncertain(.failed, message, code: "too-large"))
         case .lost(let reason, _):
             return all(
                 .uncertain(isIdempotent ? .retry : .failed, "\(program) \(reason)", code: Outcome.pluginDiedCode))
-        case .refused(.notLaunched(let reason)): return ended(.notLaunched(reason))
-        case .refused(.couldNotStart(let reason)): return ended(.couldNotStart(reason))
-        case .refused(.unusable(let reason)): return all(.cannotStart("\(program) \(reason)", mayPass: false))
-        case .refused(.failing(let reason)): return all(.cannotStart("\(program) \(reason)", mayPass: true))
+        case .refused(let reason, let mayPass):
+            return all(.cannotStart("\(program) \(reason)", mayPass: mayPass))
         }
     }
-}
-
-extension ServeSession.Cause {
-    fileprivate var termination: ProgramResult.Termination { self == .timeOut ? .timedOut : .stopped }
 }

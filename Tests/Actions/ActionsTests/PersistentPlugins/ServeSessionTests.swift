@@ -1,4 +1,5 @@
 @testable import PersistentPlugins
+import Programs
 import Testing
 
 /// The conversation with a plugin, without a process or a clock.
@@ -124,7 +125,7 @@ struct ServeSessionTests {
         _ = session.takeCommands()
         #expect(session.nextDeadline == at(6))
         session.advance(to: at(6))
-        #expect(session.takeCommands() == [.cancel(a, .timeOut)])
+        #expect(session.takeCommands() == [.cancel(a, .timedOut)])
         session.advance(to: at(15.9))
         #expect(session.takeCommands() == [])
         #expect(session.canTake("c") == false)
@@ -139,12 +140,12 @@ struct ServeSessionTests {
         var session = ready(2)
         let a = send(&session, "a", timeout: 5, at: 1)
         let b = send(&session, "b", timeout: 5, at: 1)
-        session.cancel("b", .stop, at: at(2))
-        session.cancel("b", .timeOut, at: at(3))
+        session.cancel("b", .stopped, at: at(2))
+        session.cancel("b", .timedOut, at: at(3))
         session.advance(to: at(6))
-        #expect(session.takeCommands() == [.run(a), .run(b), .cancel(b, .stop), .cancel(a, .timeOut)])
-        #expect(session.receive(result("a"), at: at(7)) == .answered(a, line: [1], after: .timeOut))
-        #expect(session.receive(result("b"), at: at(7)) == .answered(b, line: [1], after: .stop))
+        #expect(session.takeCommands() == [.run(a), .run(b), .cancel(b, .stopped), .cancel(a, .timedOut)])
+        #expect(session.receive(result("a"), at: at(7)) == .answered(a, line: [1], after: .timedOut))
+        #expect(session.receive(result("b"), at: at(7)) == .answered(b, line: [1], after: .stopped))
         session.advance(to: at(30))
         #expect(session.failure == nil)
     }

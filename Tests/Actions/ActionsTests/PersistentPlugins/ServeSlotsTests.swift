@@ -17,6 +17,15 @@ extension ServeRequest {
     }
 }
 
+extension ServeSlots {
+    /// Handles a line of a process.
+    fileprivate mutating func receive(
+        _ message: ServeMessage, from number: Int, at now: ContinuousClock.Instant
+    ) -> ServeSession.News? {
+        sessions[number]?.receive(message, at: now) ?? nil
+    }
+}
+
 /// Scheduling of requests to processes, without a real process.
 struct ServeSlotsTests {
     private let start = ContinuousClock.now
@@ -118,26 +127,26 @@ struct ServeSlotsTests {
     @Test(arguments: [
         (
             ProgramResult.Termination.couldNotStart("cannot start '/x'"), ServeMessage?.none,
-            ServeRequest.Refusal.couldNotStart("cannot start '/x'")
+            ServeRequest.Reply.ended(.couldNotStart("cannot start '/x'"))
         ),
-        (.notLaunched("no pipe"), nil, .notLaunched("no pipe")),
-        (.exited(status: 1), nil, .failing("exited with status 1 before it was ready: import error")),
+        (.notLaunched("no pipe"), nil, .ended(.notLaunched("no pipe"))),
+        (.exited(status: 1), nil, .refused("exited with status 1 before it was ready: import error", mayPass: true)),
         (
             .exited(status: 0), .ready(protocol: 2, concurrent: 1),
-            .unusable("uses version 2 of the protocol, and this release supports 1")
+            .refused("uses version 2 of the protocol, and this release supports 1", mayPass: false)
         ),
         (
-            .signalled(15), .ready(protocol: nil, concurrent: 1), .unusable("sent 'ready' without 'protocol'")
+            .signalled(15), .ready(protocol: nil, concurrent: 1), .refused("sent 'ready' without 'protocol'", mayPass: false)
         ),
     ])
     func `a process that never becomes ready refuses all waiting requests`(
-        termination: ProgramResult.Termination, message: ServeMessage?, refusal: ServeRequest.Refusal
+        termination: ProgramResult.Termination, message: ServeMessage?, refusal: ServeRequest.Reply
     ) {
         var slots = slots()
         let requests = submit(&slots, "a", "b", at: 0)
         if let message { _ = slots.receive(message, from: 1, at: at(1)) }
         #expect(slots.end(1, termination, lastLine: "import error", at: at(2)) != nil)
-        #expect(requests.map(\.reply) == [.refused(refusal), .refused(refusal)])
+        #expect(requests.map(\.reply) == [refusal, refusal])
     }
 
     @Test func `after a failed start the next one waits for its exit`() {
@@ -149,7 +158,7 @@ struct ServeSlotsTests {
         #expect(started(&slots) == [])
         let reason = "exited with status 1 before it was ready"
         #expect(slots.end(1, .exited(status: 1), lastLine: nil, at: at(1.5)) == reason)
-        #expect(requests.allSatisfy { $0.reply == .refused(.failing(reason)) })
+        #expect(requests.allSatisfy { $0.reply == .refused(reason, mayPass: true) })
         #expect(started(&slots) == [])
         submit(&slots, "c", at: 2)
         #expect(started(&slots) == [2])
@@ -176,7 +185,7 @@ struct ServeSlotsTests {
         #expect(turn(&slots, 1, at: 70) == ["kill"])
         #expect(slots.end(1, .signalled(9), lastLine: nil, at: at(70)) == nil)
         let lost = ServeRequest.Reply.lost("was killed because it ignored a 'cancel'", .signalled(9))
-        #expect(requests.map(\.reply) == [.ended(.timeOut), lost])
+        #expect(requests.map(\.reply) == [.ended(.timedOut), lost])
         submit(&slots, "c", isRetry: true, at: 70)
         #expect(started(&slots) == [2])
     }
@@ -213,7 +222,7 @@ struct ServeSlotsTests {
         ready(&slots, 1, at: 0)
         for request in requests { slots.cancel(request, at: at(1)) }
         slots.cancel(ServeRequest("a"), at: at(1))
-        #expect(requests.map(\.reply) == [nil, .ended(.stop)])
+        #expect(requests.map(\.reply) == [nil, .ended(.stopped)])
         #expect(turn(&slots, 1, at: 1) == ["hello", "a", "cancel a"])
     }
 
@@ -228,12 +237,12 @@ struct ServeSlotsTests {
         slots.close(isAtOnce: false, at: at(1))
         #expect(turn(&slots, 1, at: 1) == ["cancel a"])
         #expect(turn(&slots, 2, at: 1) == ["endOfFile"])
-        #expect(submit(&slots, "d", at: 1)[0].reply == .ended(.stop))
+        #expect(submit(&slots, "d", at: 1)[0].reply == .ended(.stopped))
         slots.close(isAtOnce: true, at: at(2))
         #expect(turn(&slots, 1, at: 2) == ["terminate"])
         _ = slots.end(1, .signalled(15), lastLine: nil, at: at(2))
         _ = slots.end(2, .exited(status: 0), lastLine: nil, at: at(2))
-        #expect(requests[0].reply == .ended(.stop))
+        #expect(requests[0].reply == .ended(.stopped))
         #expect(slots.sessions.isEmpty)
     }
 
