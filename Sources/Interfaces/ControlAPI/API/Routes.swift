@@ -6,10 +6,9 @@ package struct Routes: Sendable {
 
     /// The handling of a path and method.
     enum Service: Sendable {
-        case answer(Answer)
-        /// A response for which a file is opened, possibly on a file system that hangs. No other request may wait for
+        /// A response; if a file is opened for it, possibly on a file system that hangs, no other request may wait for
         /// it.
-        case file(Answer)
+        case answer(Answer, opensFile: Bool = false)
         /// The stream of events.
         case events
     }
@@ -31,66 +30,60 @@ package struct Routes: Sendable {
     ///   - operations: The operations of the instance.
     ///   - metrics: Returns the text of `/metrics`; nil if there is none.
     package init(_ operations: any Operations, metrics: (@Sendable () -> String)? = nil) {
-        let reads: [(String, @Sendable () throws(APIError) -> JSONValue)] = [
-            ("status", operations.status), ("rules", operations.rules), ("roots", operations.roots),
-            ("history", operations.history),
-        ]
-        for (path, read) in reads {
-            add("GET", "/v1/\(path)") { _, _ throws(APIError) in APIResponse(json: try read()) }
-        }
-        add("GET", "/v1/jobs") { request, _ throws(APIError) in
-            APIResponse(json: try operations.jobs(try JobsQuery(request)))
-        }
-        add("GET", "/v1/jobs/*") { _, names throws(APIError) in APIResponse(json: try operations.job(names[0])) }
+        addReading("status") { _, _ throws(APIError) in try operations.status() }
+        addReading("rules") { _, _ throws(APIError) in try operations.rules() }
+        addReading("roots") { _, _ throws(APIError) in try operations.roots() }
+        addReading("history") { _, _ throws(APIError) in try operations.history() }
+        addReading("jobs") { request, _ throws(APIError) in try operations.jobs(try JobsQuery(request)) }
+        addReading("jobs/*") { _, names throws(APIError) in try operations.job(names[0]) }
         let input: Answer = { _, names throws(APIError) in
             let (bytes, type) = try operations.input(of: names[0])
             return APIResponse(type: type, headers: [("Content-Disposition", "inline")], body: bytes)
         }
-        add("GET", "/v1/jobs/*/input", .file(input))
-        let jobCommands: [(String, @Sendable (String) throws(APIError) -> JSONValue)] = [
-            ("retry", operations.retry), ("discard", operations.discard),
-        ]
-        for (verb, command) in jobCommands {
-            add("POST", "/v1/jobs/*/\(verb)") { request, names throws(APIError) in
-                _ = try Self.members(request, known: [])
-                return APIResponse(json: try command(names[0]))
-            }
+        add("GET", "/v1/jobs/*/input", .answer(input, opensFile: true))
+        addCommand("jobs/*/retry") { job, _ throws(APIError) in try operations.retry(job) }
+        addCommand("jobs/*/discard") { job, _ throws(APIError) in try operations.discard(job) }
+        addCommand("reload", status: 202) { _, _ throws(APIError) in
+            try operations.reload()
+            return ["accepted": true]
         }
-        let commands: [(String, @Sendable () throws(APIError) -> Void)] = [
-            ("reload", operations.reload), ("rescan", operations.rescan),
-        ]
-        for (verb, command) in commands {
-            add("POST", "/v1/\(verb)") { request, _ throws(APIError) in
-                _ = try Self.members(request, known: [])
-                try command()
-                return APIResponse(202, json: ["accepted": true])
-            }
+        addCommand("rescan", status: 202) { _, _ throws(APIError) in
+            try operations.rescan()
+            return ["accepted": true]
         }
-        let ruleCommands: [(String, @Sendable (String?) throws(APIError) -> JSONValue)] = [
-            ("pause", operations.pause), ("resume", operations.resume),
-        ]
-        for (verb, command) in ruleCommands {
-            add("POST", "/v1/\(verb)") { request, _ throws(APIError) in
-                APIResponse(json: try command(try Self.rule(request)))
-            }
-        }
+        addCommand("pause", known: ["rule"]) { _, body throws(APIError) in try operations.pause(try Self.rule(body)) }
+        addCommand("resume", known: ["rule"]) { _, body throws(APIError) in try operations.resume(try Self.rule(body)) }
         for verb in ["retry", "discard", "undo", "apply"] {
-            add("POST", "/v1/\(verb)", transport: .local) { request, _ throws(APIError) in
-                APIResponse(json: try operations.carryOut(verb, try Self.members(request)))
+            addCommand(verb, transport: .local, known: nil) { _, body throws(APIError) in
+                try operations.carryOut(verb, body)
             }
         }
         add("GET", "/v1/events", .events)
         if let metrics {
-            add("GET", "/metrics") { _, _ throws(APIError) in
+            let answer: Answer = { _, _ in
                 APIResponse(type: PrometheusRegistry.contentType, body: Array(metrics().utf8))
             }
+            add("GET", "/metrics", .answer(answer))
         }
     }
 
-    private mutating func add(
-        _ method: String, _ path: String, transport: APIRequest.Transport? = nil, _ answer: @escaping Answer
+    private mutating func addReading(
+        _ path: String, _ read: @escaping @Sendable (APIRequest, [String]) throws(APIError) -> JSONValue
     ) {
-        add(method, path, transport: transport, .answer(answer))
+        let answer: Answer = { request, names throws(APIError) in APIResponse(json: try read(request, names)) }
+        add("GET", "/v1/\(path)", .answer(answer))
+    }
+
+    /// Adds a command, which gets the id in the path and the members of the body; nil allows all of them.
+    private mutating func addCommand(
+        _ path: String, status: Int = 200, transport: APIRequest.Transport? = nil, known: Set<String>? = [],
+        _ command: @escaping @Sendable (String, [String: JSONValue]) throws(APIError) -> JSONValue
+    ) {
+        let answer: Answer = { request, names throws(APIError) in
+            let body = try Self.members(request, known: known)
+            return APIResponse(status, json: try command(names.first ?? "", body))
+        }
+        add("POST", "/v1/\(path)", transport: transport, .answer(answer))
     }
 
     private mutating func add(
@@ -102,7 +95,7 @@ package struct Routes: Sendable {
 
     /// Adds a route that is only served by TCP, as browsers do not connect to the Unix socket.
     package mutating func addPage(_ method: String, _ path: String, _ answer: @escaping Answer) {
-        add(method, path, transport: .network, answer)
+        add(method, path, transport: .network, .answer(answer))
     }
 
     /// Finds the route of a request.
@@ -133,7 +126,7 @@ package struct Routes: Sendable {
     ///
     /// - Throws: An error if the body is not such an object, or has a member that is not known; nil for any names.
     private static func members(
-        _ request: APIRequest, known: Set<String>? = nil
+        _ request: APIRequest, known: Set<String>?
     ) throws(APIError) -> [String: JSONValue] {
         guard !request.body.isEmpty else { return [:] }
         let help = "write '{}', or leave it empty"
@@ -151,12 +144,10 @@ package struct Routes: Sendable {
         return members
     }
 
-    private static func rule(_ request: APIRequest) throws(APIError) -> String? {
-        guard let value = try members(request, known: ["rule"])["rule"] else { return nil }
-        guard let name = value.string else {
-            throw APIError(400, "'rule' is not a string", help: "write '{\"rule\": \"…\"}', or '{}' for all rules")
-        }
-        return name
+    private static func rule(_ body: [String: JSONValue]) throws(APIError) -> String? {
+        guard let value = body["rule"] else { return nil }
+        if let name = value.string { return name }
+        throw APIError(400, "'rule' is not a string", help: "write '{\"rule\": \"…\"}', or '{}' for all rules")
     }
 }
 

@@ -39,19 +39,16 @@ extension Clients {
             try access?.checkWrite(request)
             switch service {
             case .events: return try follow(pointer, request, descriptor)
-            case .answer(let answer):
-                try lock(answering, for: descriptor, since: started)
-                defer { answering.unlock() }
-                return send(try answer(request, names), to: pointer, descriptor)
-            case .file(let answer):
-                defer { openers.subtract(1, ordering: .relaxed) }
-                guard openers.add(1, ordering: .relaxed).newValue <= Self.maximumOpeners else {
+            case .answer(let answer, let opensFile):
+                defer { if opensFile { openers.subtract(1, ordering: .relaxed) } }
+                if opensFile, openers.add(1, ordering: .relaxed).newValue > Self.maximumOpeners {
                     throw APIError(
                         503, "too many requests wait for a file",
                         help: "a file system may not respond; try again later")
                 }
-                try lock(opening, for: descriptor, since: started)
-                defer { opening.unlock() }
+                let turn = opensFile ? opening : answering
+                try lock(turn, for: descriptor, since: started)
+                defer { turn.unlock() }
                 return send(try answer(request, names), to: pointer, descriptor)
             }
         } catch {

@@ -24,14 +24,24 @@ package struct ListenAddress: Sendable, Hashable {
 
     /// Returns the host as browsers write it: a numeric address has many spellings, such as `127.1` and `0`.
     private static func canonical(_ host: String) -> String {
+        var text: String?
+        let error = forEachAddress(of: host, AI_NUMERICHOST) { text = numbers($0.ai_addr) }
+        return error == 0 ? text ?? host : host.lowercased()
+    }
+
+    /// Calls the body with each address that a host and a port have, see getaddrinfo(3); returns the error.
+    private static func forEachAddress(
+        of host: String, port: String = "0", _ flags: Int32, _ body: (addrinfo) -> Void
+    ) -> Int32 {
         var hints = addrinfo()
-        hints.ai_flags = AI_NUMERICHOST
+        hints.ai_flags = flags
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(host, nil, &hints, &list) == 0, let list else { return host.lowercased() }
+        let error = getaddrinfo(host, port, &hints, &list)
+        guard error == 0, let list else { return error }
         defer { freeaddrinfo(list) }
-        guard let address = list.pointee.ai_addr else { return host }
-        return numbers(address) ?? host
+        for entry in sequence(first: list, next: { $0.pointee.ai_next }) { body(entry.pointee) }
+        return 0
     }
 
     /// Whether only this host can connect.
@@ -121,17 +131,13 @@ package struct ListenAddress: Sendable, Hashable {
         let descriptor = socket(family, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        var hints = addrinfo()
-        hints.ai_family = family
-        hints.ai_flags = AI_NUMERICHOST
-        hints.ai_socktype = Int32(SOCK_DGRAM.rawValue)
-        var list: UnsafeMutablePointer<addrinfo>?
         // Addresses reserved for documentation: RFC 5737, RFC 3849.
-        guard getaddrinfo(family == AF_INET ? "192.0.2.1" : "2001:db8::1", "9", &hints, &list) == 0, let list else {
-            return nil
+        let outside = family == AF_INET ? "192.0.2.1" : "2001:db8::1"
+        var isConnected = false
+        _ = forEachAddress(of: outside, port: "9", AI_NUMERICHOST) {
+            isConnected = connect(descriptor, $0.ai_addr, $0.ai_addrlen) == 0
         }
-        defer { freeaddrinfo(list) }
-        guard connect(descriptor, list.pointee.ai_addr, list.pointee.ai_addrlen) == 0 else { return nil }
+        guard isConnected else { return nil }
         var own = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         return withUnsafeMutablePointer(to: &own) { pointer in
@@ -161,27 +167,13 @@ package struct ListenAddress: Sendable, Hashable {
     ///
     /// - Throws: A `ControlProblem` when none can be opened.
     func open() throws(ControlProblem) -> [Int32] {
-        var hints = addrinfo()
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        hints.ai_flags = AI_PASSIVE
-        var list: UnsafeMutablePointer<addrinfo>?
-        let result = getaddrinfo(host, "\(port)", &hints, &list)
-        guard result == 0 else {
-            throw ControlProblem(
-                "cannot listen at '\(text)': \(String(cString: gai_strerror(result)))",
-                help: "write --listen 127.0.0.1:8088, or an address that this machine has")
-        }
-        defer { freeaddrinfo(list) }
         var descriptors: [Int32] = []
         var error: Int32 = 0
-        var next = list
-        while let entry = next {
-            next = entry.pointee.ai_next
-            let info = entry.pointee
+        let result = Self.forEachAddress(of: host, port: "\(port)", AI_PASSIVE) { info in
             // Without a token, only this host may connect, regardless of how 'localhost' resolves.
             guard !isLoopback || Self.isLoopback(info.ai_addr) else {
                 error = EADDRNOTAVAIL
-                continue
+                return
             }
             let flags = Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
             let descriptor = socket(info.ai_family, info.ai_socktype | flags, 0)
@@ -194,9 +186,14 @@ package struct ListenAddress: Sendable, Hashable {
             else {
                 error = errno
                 if descriptor >= 0 { close(descriptor) }
-                continue
+                return
             }
             descriptors.append(descriptor)
+        }
+        guard result == 0 else {
+            throw ControlProblem(
+                "cannot listen at '\(text)': \(String(cString: gai_strerror(result)))",
+                help: "write --listen 127.0.0.1:8088, or an address that this machine has")
         }
         guard !descriptors.isEmpty else {
             throw ControlProblem(
