@@ -64,22 +64,21 @@ extension ActionRunner {
         var invocations = invocations
         for index in invocations.indices { invocations[index].nameUnknownOutputs(in: action) }
         do throws(Problem) {
-            switch action.work {
-            case .use(let reference, let with):
-                let handler = try handler(for: reference, filling: with, into: &invocations)
-                if let handler = handler as? PluginHandler { return handler.plan(action, invocations) }
+            switch try prepare(action, invocations) {
+            case .plugin(let handler, let invocations): return handler.plan(action, invocations)
+            case .builtIn(let handler, let invocations):
+                let summary = handler.summary
                 return invocations.map { invocation in
                     var parameters = invocation.parameters.json
-                    if let schema = handler.summary.parameters {
+                    if let schema = summary.parameters {
                         parameters = schema.withoutSecrets(parameters)
                         parameters = schema.resolvingDestinations(of: parameters, from: invocation.baseDirectory)
                     }
-                    var plan = ActionPlan(.builtIn(reference.name, parameters), action, [invocation])
+                    var plan = ActionPlan(.builtIn(summary.reference.name, parameters), action, [invocation])
                     plan.outputs = handler.plannedOutputs(of: invocation)
                     return plan
                 }
-            case .exec, .shell:
-                let call = try CommandCall.make(for: action, invocations.first)
+            case .command(let call, let invocations):
                 return host.plan(action, invocations, most: invocations.first?.batch ?? 1, call)
             }
         } catch {

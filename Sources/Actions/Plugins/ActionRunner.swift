@@ -4,16 +4,11 @@ package import Rules
 
 /// The runner of a rule's steps, and the only entry point from the engine to handlers, plugins and commands.
 package struct ActionRunner: Sendable {
-    let registry: HandlerRegistry
-    let host: PluginHost
+    private let registry: HandlerRegistry
+    /// The host that runs the commands of `exec:` and `shell:`.
+    var host: PluginHost { registry.host }
 
-    /// - Parameters:
-    ///   - registry: The registry of handlers and plugins.
-    ///   - host: The host that runs the commands of `exec:` and `shell:`.
-    package init(registry: HandlerRegistry, host: PluginHost) {
-        self.registry = registry
-        self.host = host
-    }
+    package init(registry: HandlerRegistry) { self.registry = registry }
 
     /// Runs the action and returns its outcomes, on threads that may block, as some handlers do.
     ///
@@ -22,7 +17,13 @@ package struct ActionRunner: Sendable {
     ///   - invocations: One invocation per job; several in a batch. Their `parameters` are replaced.
     /// - Returns: The outcome of the attempt for each invocation, in order.
     package func run(_ action: Action, _ invocations: [Invocation]) async -> [Outcome] {
-        switch prepare(action, invocations) {
+        let work: Work
+        do throws(Problem) {
+            work = try prepare(action, invocations)
+        } catch {
+            return invocations.map { _ in .cannotStart(error.message, mayPass: Self.wasThere(action)) }
+        }
+        switch work {
         case .plugin(let handler, let invocations): return await handler.perform(invocations)
         case .builtIn(let handler, let invocations):
             for invocation in invocations where await !invocation.mayStart() {
@@ -31,33 +32,28 @@ package struct ActionRunner: Sendable {
             return added(await handler.perform(invocations), invocations)
         case .command(let call, let invocations):
             return await host.run(invocations, most: invocations.first?.batch ?? 1, call)
-        case .problem(let outcome): return invocations.map { _ in outcome }
         }
     }
 
-    private enum Preparation {
+    /// The runner of an action, and the invocations with its parameters.
+    enum Work {
         /// It waits as late as possible until it may start; see `PluginHost`.
-        case plugin(any Handler, [Invocation])
+        case plugin(PluginHandler, [Invocation])
         case builtIn(any Handler, [Invocation])
         case command((Invocation) -> PluginHost.Call, [Invocation])
-        case problem(Outcome)
     }
 
-    @inline(never) private func prepare(_ action: Action, _ invocations: [Invocation]) -> Preparation {
+    @inline(never) func prepare(_ action: Action, _ invocations: [Invocation]) throws(Problem) -> Work {
         var invocations = invocations
-        do throws(Problem) {
-            switch action.work {
-            case .use(let reference, let with):
-                let handler = try handler(for: reference, filling: with, into: &invocations)
-                guard reference.location == nil else { return .plugin(handler, invocations) }
-                for index in invocations.indices { invocations[index].madeDirectories = MadeDirectories() }
-                return .builtIn(handler, invocations)
-            case .exec, .shell:
-                for index in invocations.indices { invocations[index].parameters = .object([:]) }
-                return .command(try CommandCall.make(for: action, invocations.first), invocations)
-            }
-        } catch {
-            return .problem(.cannotStart(error.message, mayPass: Self.wasThere(action)))
+        switch action.work {
+        case .use(let reference, let with):
+            let handler = try handler(for: reference, filling: with, into: &invocations)
+            if let plugin = handler as? PluginHandler { return .plugin(plugin, invocations) }
+            for index in invocations.indices { invocations[index].madeDirectories = MadeDirectories() }
+            return .builtIn(handler, invocations)
+        case .exec, .shell:
+            for index in invocations.indices { invocations[index].parameters = .object([:]) }
+            return .command(try CommandCall.make(for: action, invocations.first), invocations)
         }
     }
 
@@ -89,7 +85,7 @@ package struct ActionRunner: Sendable {
     }
 
     /// Returns the handler, and fills in the action's parameters for each invocation.
-    func handler(
+    private func handler(
         for reference: HandlerReference, filling with: ParameterTemplate, into invocations: inout [Invocation]
     ) throws(Problem) -> any Handler {
         let handler = try registry.handler(for: reference).get()
@@ -99,7 +95,8 @@ package struct ActionRunner: Sendable {
     }
 }
 
-extension Outcome {
+/// As an error, it is the outcome of an action that does not start.
+extension Outcome: Error {
     /// Returns the outcome of an action that could not start: one whose cause may pass is retried, as often as the rule
     /// specifies.
     static func cannotStart(_ message: String, mayPass: Bool) -> Outcome {

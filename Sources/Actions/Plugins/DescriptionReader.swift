@@ -82,9 +82,9 @@ enum DescriptionReader {
     ) throws(Problem) -> [String]? {
         let words = try fields.texts(key)
         for word in words ?? [] where !known.contains(word) {
-            throw Problem(
-                "'\(key)' has the unknown word '\(word)'",
-                help: help?(word) ?? Spelling.help(for: word, candidates: known, noun: key), key: key)
+            throw fields.problem(
+                key, "has the unknown word '\(word)'",
+                help: help?(word) ?? Spelling.help(for: word, candidates: known, noun: key))
         }
         return words
     }

@@ -8,16 +8,14 @@ package import System
 package struct HandlerRegistry: HandlerCatalog {
     private let builtIn: [String: any Handler]
     private let discovery: PluginDiscovery
-    private let host: PluginHost
+    var host: PluginHost { discovery.host }
 
     /// - Parameters:
     ///   - builtIn: The built-in handlers.
     ///   - discovery: The discovery of plugins.
-    ///   - host: The host that runs the plugins.
-    package init(builtIn: [any Handler], discovery: PluginDiscovery, host: PluginHost) {
+    package init(builtIn: [any Handler], discovery: PluginDiscovery) {
         self.builtIn = Dictionary(builtIn.map { ($0.summary.reference.name, $0) }) { first, _ in first }
         self.discovery = discovery
-        self.host = host
     }
 
     /// The descriptions of the built-in handlers, sorted by name.

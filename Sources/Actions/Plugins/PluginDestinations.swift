@@ -49,45 +49,42 @@ struct PluginDestinations {
             var path = invocation.baseDirectory.resolving(written)
             if written.last == .slash { path = path.appending(invocation.job.event.path.lastComponent) }
             path = path.normalized
-            switch claim(path, invocation.job, conflict ?? .fail, claims) {
-            case .success(let claimed):
+            do throws(Outcome) {
+                let claimed = try claim(path, invocation.job, conflict ?? .fail, claims)
                 if claimed != path { members[name] = .text(claimed.bytes) }
-            case .failure(let refusal):
+            } catch {
                 claims.release(of: invocation.job, areMade: false)
-                return refusal.outcome
+                return error
             }
         }
         invocation.parameters = .object(members)
         return nil
     }
 
-    private struct Refusal: Error { var outcome: Outcome }
-
     private func claim(
         _ path: PathBytes, _ job: Job, _ conflict: Conflict, _ claims: any OutputClaims
-    ) -> Result<PathBytes, Refusal> {
+    ) throws(Outcome) -> PathBytes {
         let replaceable: ReplaceableOutputs = conflict == .overwrite ? [.unknown, .others] : .unknown
-        guard let refusal = claims.claim(path, for: job, replacing: replaceable) else { return .success(path) }
+        guard let refusal = claims.claim(path, for: job, replacing: replaceable) else { return path }
         if refusal.isRunning, conflict != .rename {
             let message = "'\(path)' is being made from '\(refusal.source ?? path)'"
-            return .failure(Refusal(outcome: Outcome(.notReady, message, code: "exists")))
+            throw Outcome(.notReady, message, code: "exists")
         }
         let source = refusal.source.map { "'\($0)'" } ?? "another file"
         let message = "'\(path)' is the result of \(source)"
         switch conflict {
-        case .skip: return .failure(Refusal(outcome: Outcome(.skipped, message, code: "exists")))
+        case .skip: throw Outcome(.skipped, message, code: "exists")
         case .fail, .overwrite:
             let help =
                 "make the path different for each file, for example with '${relative}', or set 'on_conflict'"
-            return .failure(Refusal(outcome: Outcome(.failed, "\(message); \(help)", code: "exists")))
+            throw Outcome(.failed, "\(message); \(help)", code: "exists")
         case .rename:
             let name = PathBytes(path.lastComponent)
             for number in 1..<NumberedName.most {
                 let numbered = path.parent.appending(NumberedName.numbered(name, number).bytes)
-                if claims.claim(numbered, for: job, replacing: []) == nil { return .success(numbered) }
+                if claims.claim(numbered, for: job, replacing: []) == nil { return numbered }
             }
-            let many = "there are \(NumberedName.most) files like '\(path)'"
-            return .failure(Refusal(outcome: Outcome(.failed, many, code: "exists")))
+            throw Outcome(.failed, "there are \(NumberedName.most) files like '\(path)'", code: "exists")
         }
     }
 

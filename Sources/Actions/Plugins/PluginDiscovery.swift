@@ -1,8 +1,8 @@
-package import ActionAPI
+import ActionAPI
 import Foundation
 import JSON
 import PluginProtocol
-package import Programs
+import Programs
 package import Rules
 import Synchronization
 package import System
@@ -16,30 +16,26 @@ package final class PluginDiscovery: Sendable {
     /// A function that reads a `plugin.yaml`.
     package typealias Parser = @Sendable (PathBytes) -> Result<PositionedValue, Problem>
 
+    /// The host that runs plugins, also those that have to describe themselves.
+    let host: PluginHost
     private let searchDirectories: [PathBytes]
-    private let launcher: ProcessLauncher
-    private let environment: ProgramEnvironment
     private let parse: Parser
     /// Whether plugins without a `plugin.yaml` are started to describe themselves.
     private let startsPlugins: Bool
     private let known = Mutex<[PathBytes: Entry]>([:])
-    private let ownership = OwnershipRecord()
     private let unasked = Mutex<Set<PathBytes>>([])
 
     /// - Parameters:
+    ///   - host: The host that runs the plugins.
     ///   - searchDirectories: The directories to search after those next to the rules file.
-    ///   - launcher: Starts plugins that have to describe themselves.
-    ///   - environment: The environment of these plugins, which also specifies whether Alight is root.
     ///   - startsPlugins: Whether plugins without a `plugin.yaml` are asked to describe themselves. Those that are not
     ///     asked have the name by which they are found, and are assumed to accept everything.
     ///   - parse: Reads a `plugin.yaml`.
     package init(
-        searchDirectories: [PathBytes], launcher: ProcessLauncher, environment: ProgramEnvironment,
-        startsPlugins: Bool = true, parse: @escaping Parser
+        host: PluginHost, searchDirectories: [PathBytes], startsPlugins: Bool = true, parse: @escaping Parser
     ) {
+        self.host = host
         self.searchDirectories = searchDirectories
-        self.launcher = launcher
-        self.environment = environment
         self.startsPlugins = startsPlugins
         self.parse = parse
     }
@@ -92,8 +88,8 @@ package final class PluginDiscovery: Sendable {
             problems.append(Problem(message, help: help))
         }
         if let problem = RequiredPrograms.problem(with: plugin) { problems.append(problem) }
-        if environment.isRoot {
-            problems += RequiredPrograms.paths(of: plugin).compactMap { ownership.problem(running: $0) }
+        if host.environment.isRoot {
+            problems += RequiredPrograms.paths(of: plugin).compactMap { host.ownership.problem(running: $0) }
         }
         return problems
     }
@@ -168,10 +164,10 @@ package final class PluginDiscovery: Sendable {
     /// Throws when root must not run the executable or a file among its arguments: each word of `run:` belongs to the
     /// plugin.
     private func checkOwner(_ executable: PathBytes, _ arguments: [[UInt8]]) throws(Problem) {
-        guard environment.isRoot else { return }
+        guard host.environment.isRoot else { return }
         let files = arguments.filter { $0.first == .slash }.map { PathBytes($0) }
-        if let problem = ownership.problem(running: executable, arguments)
-            ?? files.lazy.compactMap({ self.ownership.problem(with: $0) }).first
+        if let problem = host.ownership.problem(running: executable, arguments)
+            ?? files.lazy.compactMap({ self.host.ownership.problem(with: $0) }).first
         {
             throw problem
         }
@@ -234,9 +230,9 @@ package final class PluginDiscovery: Sendable {
     /// Returns the executable's answer to the verb `describe`.
     private func answer(of executable: PathBytes) throws(Problem) -> JSONValue {
         let command = Command(
-            executable: executable, arguments: [Array("describe".utf8)], environment: environment.variables,
+            executable: executable, arguments: [Array("describe".utf8)], environment: host.environment.variables,
             timeout: .seconds(10), grace: .seconds(1))
-        let ended = launcher.runBlocking(command)
+        let ended = host.launcher.runBlocking(command)
         let help = "put it into a directory with a plugin.yaml, or make it print its description"
         let reason: String
         switch ended.termination {

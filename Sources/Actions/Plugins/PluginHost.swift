@@ -118,7 +118,7 @@ package struct PluginHost: Sendable {
         let hadInput: [Bool]
         /// Nil for a program that receives none.
         fileprivate(set) var request: Request?
-        var confinement = ProgramConfinement()
+        private(set) var confinement = ProgramConfinement()
 
         init(_ program: Call, _ invocations: ArraySlice<Invocation>, scratch: PathBytes) {
             (self.program, self.invocations, self.scratch) = (program, invocations, scratch)
@@ -128,14 +128,27 @@ package struct PluginHost: Sendable {
         var first: Invocation { invocations[invocations.startIndex] }
 
         func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
+
+        func confine() throws(Problem) {
+            confinement = try ProgramConfinement(
+                first.confinement, invocations, executable: program.executable, directory: program.directory,
+                scratch: scratch)
+        }
+
+        /// The working directory: that of the rule, else the scratch directory for plugins and in a sandbox, and the
+        /// directory of the rules file for other commands, as for the destinations of built-in handlers.
+        var directory: ProgramPath {
+            if let directory = first.directory { return directory }
+            return ProgramPath(program.answers || confinement.grants != nil ? scratch : first.baseDirectory)
+        }
     }
 
     private func run(_ invocations: ArraySlice<Invocation>, _ call: (Invocation) -> Call) async -> [Outcome] {
         let run: Run
-        do throws(Refusal) {
+        do throws(Outcome) {
             run = try begin(invocations, call)
         } catch {
-            return invocations.map { _ in error.outcome }
+            return invocations.map { _ in error }
         }
         var outcomes = await perform(run, call)
         guard !scratchDirectories.takeBack(run.scratch) else { return outcomes }
@@ -148,24 +161,22 @@ package struct PluginHost: Sendable {
         return outcomes
     }
 
-    private struct Refusal: Error { var outcome: Outcome }
-
     @inline(never) private func begin(
         _ invocations: ArraySlice<Invocation>, _ call: (Invocation) -> Call
-    ) throws(Refusal) -> Run {
+    ) throws(Outcome) -> Run {
         let first = invocations[invocations.startIndex]
         let program = call(first)
-        guard !first.stop.isRaised else { throw Refusal(outcome: .interrupted("Alight stops")) }
+        guard !first.stop.isRaised else { throw .interrupted("Alight stops") }
         if let problem = ownershipProblem(of: program, for: first) {
-            throw Refusal(outcome: .cannotStart(problem, mayPass: program.wasThere))
+            throw .cannotStart(problem, mayPass: program.wasThere)
         }
         // For a program that is started for this request, execve(2) detects that.
-        if program.serving != nil, let outcome = absence(of: program) { throw Refusal(outcome: outcome) }
+        if program.serving != nil, let outcome = absence(of: program) { throw outcome }
         let scratch: PathBytes
         do throws(ScratchFailure) {
             scratch = try scratchDirectories.make(user: first.confinement.user, for: first.job.id)
         } catch {
-            throw Refusal(outcome: Outcome(.retry, error.message, code: "scratch"))
+            throw Outcome(.retry, error.message, code: "scratch")
         }
         return Run(program, invocations, scratch: scratch)
     }
@@ -225,7 +236,7 @@ package struct PluginHost: Sendable {
             run.request = (request, input)
         }
         do throws(Problem) {
-            run.confinement = try confinement(of: program, run.invocations, scratch: run.scratch)
+            try run.confine()
         } catch {
             return .ends(.cannotStart("\(program.program): \(error.message)", mayPass: false))
         }
@@ -238,8 +249,7 @@ package struct PluginHost: Sendable {
         let (program, first) = (run.program, run.first)
         return OutcomeTable(
             program: program.program, isIdempotent: program.isIdempotent, answers: program.answers,
-            directory: directory(of: program, first, run.confinement, scratch: run.scratch).path,
-            timeout: first.timeout, limits: run.confinement.limits)
+            directory: run.directory.path, timeout: first.timeout, limits: run.confinement.limits)
     }
 
     /// Replaces the outcomes of a program that could not be started, if it does not exist or may not be executed.
@@ -279,23 +289,6 @@ package struct PluginHost: Sendable {
             .map { "\(call.program): \($0.message)" }
     }
 
-    func confinement(
-        of call: Call, _ invocations: ArraySlice<Invocation>, scratch: PathBytes
-    ) throws(Problem) -> ProgramConfinement {
-        guard let first = invocations.first else { return ProgramConfinement() }
-        return try ProgramConfinement(
-            first.confinement, invocations, executable: call.executable, directory: call.directory, scratch: scratch)
-    }
-
-    /// Returns the working directory: that of the rule, else the scratch directory for plugins and in a sandbox, and the
-    /// directory of the rules file for other commands, as for the destinations of built-in handlers.
-    func directory(
-        of call: Call, _ invocation: Invocation, _ confinement: ProgramConfinement, scratch: PathBytes
-    ) -> ProgramPath {
-        if let directory = invocation.directory { return directory }
-        return ProgramPath(call.answers || confinement.grants != nil ? scratch : invocation.baseDirectory)
-    }
-
     /// Runs the program once, in the environment of the first event.
     private func start(_ run: Run, _ log: ProgramLog) async -> ProgramResult {
         switch program(run, log) {
@@ -316,8 +309,8 @@ package struct PluginHost: Sendable {
         var command = Command(
             executable: call.executable, arguments: call.arguments,
             environment: variables(for: invocation, scratch: run.scratch),
-            directory: directory(of: call, invocation, run.confinement, scratch: run.scratch),
-            input: run.request?.input ?? [], output: call.answers ? .collected(limit: ResponseReader.limit) : .reported,
+            directory: run.directory, input: run.request?.input ?? [],
+            output: call.answers ? .collected(limit: ResponseReader.limit) : .reported,
             timeout: invocation.timeout, grace: grace)
         command.entersDirectoryFirst = invocation.directory == nil
         command.hasInput = call.input == .request

@@ -25,20 +25,15 @@ enum SchemaReader {
         let fields = SchemaFields(members: members, location: location)
         if let type = try fields.text("type"), !types.contains(type) {
             let help = Spelling.help(for: type, candidates: types, noun: "types")
-            throw Problem("'\(location).type' is '\(type)'", help: help, key: "\(location).type")
+            throw fields.problem("type", "is '\(type)'", help: help)
         }
         let pattern = try fields.text("pattern")
         if let pattern, let reason = ParameterCheck.refusal(of: pattern) {
-            throw Problem(
-                "'\(location).pattern' is not a regular expression: \(pattern.prefix(80))", help: reason,
-                key: "\(location).pattern")
+            throw fields.problem("pattern", "is not a regular expression: \(pattern.prefix(80))", help: reason)
         }
-        var properties: [String: ParameterSchema]?
-        if let inner = try fields.mapping("properties") {
-            properties = [:]
-            for (key, schema) in inner.sorted(by: { $0.key < $1.key }) {
-                properties?[key] = try read(schema, at: "\(location).properties.\(key)")
-            }
+        let inner = try fields.mapping("properties")?.sorted { $0.key < $1.key }
+        let properties = try inner?.map { key, schema throws(Problem) in
+            (key, try read(schema, at: "\(location).properties.\(key)"))
         }
         let oneOf = try fields.list("oneOf", nullable: false)?.enumerated().map { index, item throws(Problem) in
             try read(item, at: "\(location).oneOf[\(index)]")
@@ -52,22 +47,22 @@ enum SchemaReader {
         let items = try members["items"].map { item throws(Problem) in try read(item, at: "\(location).items") }
         let role = try fields.text("x-alight")
         if let role, role != ParameterSchema.destination, role != ParameterSchema.shared {
-            throw Problem(
-                "'\(location).x-alight' is '\(role)'",
+            throw fields.problem(
+                "x-alight", "is '\(role)'",
                 help: "write '\(ParameterSchema.destination)' for the path of one file's output, or "
-                    + "'\(ParameterSchema.shared)' for that of an output of many files",
-                key: "\(location).x-alight")
+                    + "'\(ParameterSchema.shared)' for that of an output of many files")
         }
         let extensions = members["x-alight-extensions"].flatMap(DestinationExtensions.init)
         if members["x-alight-extensions"] != nil, extensions == nil || role != ParameterSchema.destination {
-            throw Problem(
-                "'\(location).x-alight-extensions' can't be used",
+            throw fields.problem(
+                "x-alight-extensions", "can't be used",
                 help:
-                    "write a list such as [.jpg, .png], or { preset: { small: [.jpg] } }, beside 'x-alight: destination'",
-                key: "\(location).x-alight-extensions")
+                    "write a list such as [.jpg, .png], or { preset: { small: [.jpg] } }, beside 'x-alight: destination'"
+            )
         }
         let schema = ParameterSchema(
-            type: try fields.text("type"), properties: properties, required: try fields.texts("required"),
+            type: try fields.text("type"), properties: properties.map { Dictionary(uniqueKeysWithValues: $0) },
+            required: try fields.texts("required"),
             additionalProperties: try fields.bool("additionalProperties"),
             minProperties: try fields.count("minProperties"), dependentRequired: dependentRequired, oneOf: oneOf,
             enum: try fields.list("enum"), const: members["const"], default: members["default"],
@@ -77,18 +72,10 @@ enum SchemaReader {
             minItems: try fields.count("minItems"), maxItems: try fields.count("maxItems"),
             title: try fields.text("title"), description: try fields.text("description"),
             writeOnly: try fields.bool("writeOnly"), role: role, extensions: extensions)
-        if let value = schema.default,
-            let problem = ParameterCheck.problems(in: ParameterTemplate(value), schema: schema).first
-        {
-            throw Problem(
-                "'\(location).default' doesn't fit: \(problem.message)", help: problem.help, key: "\(location).default")
-        }
-        for (index, value) in (schema.examples ?? []).enumerated() {
-            guard let problem = ParameterCheck.problems(in: ParameterTemplate(example: value), schema: schema).first
-            else { continue }
-            throw Problem(
-                "'\(location).examples[\(index)]' doesn't fit: \(problem.message)", help: problem.help,
-                key: "\(location).examples[\(index)]")
+        let examples = (schema.examples ?? []).enumerated().map { ("examples[\($0)]", ParameterTemplate(example: $1)) }
+        for (key, value) in (schema.default.map { [("default", ParameterTemplate($0))] } ?? []) + examples {
+            guard let problem = ParameterCheck.problems(in: value, schema: schema).first else { continue }
+            throw fields.problem(key, "doesn't fit: \(problem.message)", help: problem.help)
         }
         return schema
     }
@@ -133,10 +120,13 @@ struct SchemaFields {
         _ key: String, _ noun: String, nullable: Bool = true, _ read: (JSONValue) -> Value?
     ) throws(Problem) -> Value? {
         guard let value = members[key], value != .null || !nullable else { return nil }
-        guard let field = read(value) else {
-            let key = location.isEmpty ? key : "\(location).\(key)"
-            throw Problem("'\(key)' must be \(noun)", key: key)
-        }
+        guard let field = read(value) else { throw problem(key, "must be \(noun)") }
         return field
+    }
+
+    /// Returns a problem with a member; the text follows its name.
+    func problem(_ key: String, _ text: String, help: String? = nil) -> Problem {
+        let key = location.isEmpty ? key : "\(location).\(key)"
+        return Problem("'\(key)' \(text)", help: help, key: key)
     }
 }

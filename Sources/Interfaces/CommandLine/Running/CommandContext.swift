@@ -67,8 +67,7 @@ struct CommandContext {
             searchDirectories.append("/usr/lib/alight/plugins")
         }
         let discovery = PluginDiscovery(
-            searchDirectories: searchDirectories, launcher: launcher, environment: environment,
-            startsPlugins: startsPlugins,
+            host: host, searchDirectories: searchDirectories, startsPlugins: startsPlugins,
             parse: { YAMLReader.json(from: $0) })
         self.discovery = discovery
         let data = variables.directory("XDG_DATA_HOME") ?? home.map { "\($0)/.local/share" }
@@ -81,8 +80,8 @@ struct CommandContext {
                 ArchiveHandler(trash: trash), ExtractHandler(trash: trash), ChecksumHandler(), TagHandler(),
                 WebhookHandler(),
                 NotifyHandler(launcher: launcher, environment: environment, bus: Self.sessionBus(variables)),
-            ], discovery: discovery, host: host)
-        runner = ActionRunner(registry: registry, host: host)
+            ], discovery: discovery)
+        runner = ActionRunner(registry: registry)
         var loading = Self.loading(asRunning ? Self.variablesOfInstance(settings) ?? variables : variables)
         loading.machine = RuleLoader.Machine(
             landlock: SandboxSupport.landlock, canShutOffNetwork: SandboxSupport.canShutOffNetwork)

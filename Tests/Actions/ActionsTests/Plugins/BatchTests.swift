@@ -110,12 +110,12 @@ struct BatchTests {
     }
 
     @Test func `S42 a shell command receives all events, and the environment of the first`() throws {
-        let registry = HandlerRegistry(builtIn: [], discovery: stage.discovery(), host: stage.host)
+        let registry = HandlerRegistry(builtIn: [], discovery: stage.discovery())
         let action = Action(
             .shell(
                 "cat >'\(stage.directory.path)/request'; echo \"$ALIGHT_RELATIVE\" >>'\(stage.directory.path)/first'"),
             location: SourcePosition(file: "rules.yaml", line: 3, column: 1))
-        let runner = ActionRunner(registry: registry, host: stage.host)
+        let runner = ActionRunner(registry: registry)
         var given = invocations(["a", "b"])
         for index in given.indices { given[index].input = .request }
         #expect(runner.runBlocking(action, given).map(\.result) == [.succeeded, .succeeded])
@@ -128,11 +128,11 @@ struct BatchTests {
 
     @Test func `S42 built-in handlers run for one event after another, and stop in between`() {
         let registry = HandlerRegistry(
-            builtIn: [OtherActions.LogHandler()], discovery: stage.discovery(), host: stage.host)
+            builtIn: [OtherActions.LogHandler()], discovery: stage.discovery())
         let action = Action(
             .use(HandlerReference(name: "log"), with: .object([:])),
             location: SourcePosition(file: "rules.yaml", line: 3, column: 1))
-        let runner = ActionRunner(registry: registry, host: stage.host)
+        let runner = ActionRunner(registry: registry)
         #expect(
             runner.runBlocking(action, invocations(["a", "b"])).map(\.message) == [
                 "created /srv/in/a", "created /srv/in/b",

@@ -265,7 +265,7 @@ struct PluginDiscoveryTests {
         try addDirectory("thumbnail", executable: "thumb")
         let registry = HandlerRegistry(
             builtIn: [StubHandler(name: "copy"), StubHandler(name: "move")],
-            discovery: stage.discovery(["thumbnail": Self.yaml]), host: stage.host)
+            discovery: stage.discovery(["thumbnail": Self.yaml]))
         #expect(try registry.find("copy", from: rules).get().reference == HandlerReference(name: "copy"))
         let found = try registry.find("thumbnail", from: rules).get()
         #expect(found.reference.location != nil)
@@ -296,12 +296,12 @@ struct PluginDiscoveryTests {
 
     @Test func `the runner expands the parameters for a handler`() throws {
         let registry = HandlerRegistry(
-            builtIn: [StubHandler(name: "copy")], discovery: stage.discovery(), host: stage.host)
+            builtIn: [StubHandler(name: "copy")], discovery: stage.discovery())
         let to = try Template("${stem}.webp") { _ in nil }
         let action = Action(
             .use(HandlerReference(name: "copy"), with: .object(["to": .text(to)])),
             location: SourcePosition(file: "r", line: 1, column: 1))
-        let outcome = ActionRunner(registry: registry, host: stage.host).run(action, stage.invocation())
+        let outcome = ActionRunner(registry: registry).run(action, stage.invocation())
         #expect(outcome.message == "\(Parameter.object(["to": .text(Array("a b.webp".utf8))]))")
     }
 }

@@ -316,17 +316,16 @@ struct PluginHandlerTests {
         try stage.directory.write("search/tool/plugin.yaml", "", mode: 0o644)
         let yaml = Locked<JSONValue?>(["name": "tool", "version": "1", "protocol": [1]])
         let discovery = PluginDiscovery(
-            searchDirectories: [stage.directory.path.appending("search")], launcher: stage.launcher,
-            environment: stage.environment
+            host: stage.host, searchDirectories: [stage.directory.path.appending("search")]
         ) { _ in
             yaml.value.map { .success(PositionedValue($0)) }
                 ?? .failure(Problem("half a text"))
         }
-        let registry = HandlerRegistry(builtIn: [], discovery: discovery, host: stage.host)
+        let registry = HandlerRegistry(builtIn: [], discovery: discovery)
         let found = try registry.find("tool", from: stage.directory.path).get()
         let action = Action(
             .use(found.reference, with: .object([:])), location: SourcePosition(file: "rules.yaml", line: 3, column: 1))
-        func run() -> Outcome { ActionRunner(registry: registry, host: stage.host).run(action, stage.invocation()) }
+        func run() -> Outcome { ActionRunner(registry: registry).run(action, stage.invocation()) }
         #expect(run().result == .succeeded)
         func isTriedAgain(_ reason: String) -> Bool {
             let outcome = run()

@@ -147,9 +147,9 @@ struct SandboxTests {
             cd \(stage.directory.path)
             cat in/a in/b; echo x >out/a/x; echo x >out/b/x; cat in/c 2>/dev/null || echo closed
             """
-        let registry = HandlerRegistry(builtIn: [], discovery: stage.discovery(), host: stage.host)
+        let registry = HandlerRegistry(builtIn: [], discovery: stage.discovery())
         let action = Action(.shell(script), location: SourcePosition(file: "rules.yaml", line: 3, column: 1))
-        let outcomes = ActionRunner(registry: registry, host: stage.host).runBlocking(action, invocations)
+        let outcomes = ActionRunner(registry: registry).runBlocking(action, invocations)
         #expect(outcomes.count == 2)
         #expect(outcomes.first?.log.hasPrefix("textmore") == true)
         #expect(outcomes.first?.log.hasSuffix("closed\n") == true)

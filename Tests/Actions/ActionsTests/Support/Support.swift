@@ -132,9 +132,7 @@ struct Stage {
     }
 
     func discovery(_ yaml: [String: JSONValue] = [:]) -> PluginDiscovery {
-        PluginDiscovery(
-            searchDirectories: [directory.path.appending("search")], launcher: launcher, environment: environment
-        ) { file in
+        PluginDiscovery(host: host, searchDirectories: [directory.path.appending("search")]) { file in
             guard let value = yaml[String(decoding: file.parent.lastComponent, as: UTF8.self)] else {
                 return .failure(Problem("no text"))
             }
@@ -171,9 +169,9 @@ struct Stage {
 
     /// Runs an action without built-in handlers.
     func run(_ work: Action.Work, invocation: (inout Invocation) -> Void = { _ in }) -> Outcome {
-        let registry = HandlerRegistry(builtIn: [], discovery: discovery(), host: host)
+        let registry = HandlerRegistry(builtIn: [], discovery: discovery())
         let action = Action(work, location: SourcePosition(file: "rules.yaml", line: 3, column: 1))
-        return ActionRunner(registry: registry, host: host).run(action, self.invocation(invocation))
+        return ActionRunner(registry: registry).run(action, self.invocation(invocation))
     }
 
     func invocation(_ change: (inout Invocation) -> Void = { _ in }) -> Invocation {
