@@ -28,23 +28,16 @@ package enum ServeMessage: Sendable, Hashable {
             return
         }
         let type = members["type"]?.string
+        func number(_ name: String) -> Int? { members[name].flatMap { Int(value: $0) } }
         switch (type, members["id"]?.string) {
-        case ("ready", _): self = .ready(protocol: members["protocol"]?.int, concurrent: members["concurrent"]?.int)
-        case ("pong", _): self = .pong(members["n"]?.int ?? 0)
-        case ("result", let id?): self = .result(id: id, attempt: members["attempt"]?.int, line: Array(line))
+        case ("ready", _): self = .ready(protocol: number("protocol"), concurrent: number("concurrent"))
+        case ("pong", _): self = .pong(number("n") ?? 0)
+        case ("result", let id?): self = .result(id: id, attempt: number("attempt"), line: Array(line))
         case ("progress", let id?):
             let message = members["message"]?.string.map { String(cleaning: $0.utf8) }
             self = .progress(id: id, fraction: min(max(members["fraction"]?.double ?? 0, 0), 1), message: message)
         default: self = .other(type.map { String(cleaning: $0.utf8.prefix(40)) })
         }
-    }
-}
-
-extension JSONValue {
-    /// The value, if it is an integer.
-    fileprivate var int: Int? {
-        guard case .integer(let integer) = self else { return nil }
-        return Int(exactly: integer)
     }
 }
 

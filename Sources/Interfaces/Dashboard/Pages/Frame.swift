@@ -89,9 +89,7 @@ struct Frame {
             isPaused
             ? .button("Resume", "/resume", about: "all rules", style: "primary")
             : .button("Pause", "/pause", about: "all rules")
-        return """
-            <p class="pill \(kind)" id="pill">\(word)</p>\(button)
-            """
+        return "<p class=\"pill \(kind)\" id=\"pill\">\(word)</p>\(button)"
     }
 
     /// The problems, and the paused rules.

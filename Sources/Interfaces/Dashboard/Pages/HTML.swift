@@ -33,10 +33,6 @@ package struct HTML: Sendable, Hashable, ExpressibleByStringInterpolation {
     ///
     /// File names are untrusted: a name must neither become markup nor reverse the text beside it.
     package static func escaped(_ text: String, keepsLines: Bool = false) -> String {
-        let isPlain = text.utf8.allSatisfy {
-            (0x20...0x7e).contains($0) && $0 != 0x26 && $0 != 0x3C && $0 != 0x3E && $0 != 0x22 && $0 != 0x27
-        }
-        if isPlain { return text }
         var escaped = ""
         for scalar in text.unicodeScalars {
             switch scalar {
