@@ -42,7 +42,7 @@ package enum ServeMessage: Sendable, Hashable {
 }
 
 /// A line that Alight writes to a serving plugin, or an operation on its process.
-enum ServeCommand: Sendable, Hashable {
+enum ServeCommand: Sendable, Equatable {
     case hello
     case run(ServeRequest)
     case cancel(ServeRequest, ProgramResult.Termination)

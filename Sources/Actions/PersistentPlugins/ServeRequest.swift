@@ -19,7 +19,7 @@ package struct ServedProgram: Sendable {
 }
 
 /// A request to a serving process, and its reply.
-package final class ServeRequest: Sendable {
+package final class ServeRequest: Sendable, Equatable {
     /// The fate of a request.
     package enum Reply: Sendable, Hashable {
         /// The line that answers it; `after` is the reason why it had been cancelled.
@@ -122,10 +122,6 @@ package final class ServeRequest: Sendable {
             return state.retained
         }
     }
-}
 
-extension ServeRequest: Hashable {
     package static func == (one: ServeRequest, other: ServeRequest) -> Bool { one === other }
-
-    package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

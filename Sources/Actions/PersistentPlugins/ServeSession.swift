@@ -45,7 +45,7 @@ package struct ServeSession: Sendable {
     }
 
     /// The meaning of a line of the process, for a request or for the log.
-    enum News: Sendable, Hashable {
+    enum News: Sendable, Equatable {
         case answered(ServeRequest, line: [UInt8], after: ProgramResult.Termination?)
         case progress(ServeRequest, Double, String?)
         case notice(String)
@@ -298,11 +298,9 @@ package struct ServeSession: Sendable {
         phase = .ending
         commands.append(command)
     }
-}
 
-// MARK: - Messages
+    // MARK: - Messages
 
-extension ServeSession {
     /// Returns the reply to requests that wait for a process which has exited before it was ready.
     func refusal(for termination: ProgramResult.Termination, _ reason: String) -> ServeRequest.Reply {
         if termination.whyNotStarted != nil { return .ended(termination) }

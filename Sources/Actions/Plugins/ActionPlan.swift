@@ -48,6 +48,20 @@ package struct ActionPlan: Sendable {
     package var values: [(placeholder: Placeholder, value: [UInt8])]
     /// The paths that the action would write, as far as they are known.
     package var outputs: [PathBytes] = []
+
+    init(_ work: Work, _ action: Action, _ invocations: some Collection<Invocation>) {
+        self.work = work
+        events = invocations.map(\.job.event)
+        values =
+            invocations.first.map { first in
+                action.placeholders.map { ($0, first.placeholders.value(of: $0)) }
+            } ?? []
+    }
+
+    static func impossible(
+        _ message: String, code: String = Outcome.cannotStartCode, _ action: Action,
+        _ invocations: some Collection<Invocation>
+    ) -> ActionPlan { ActionPlan(.impossible(Outcome(.failed, message, code: code)), action, invocations) }
 }
 
 extension ActionRunner {
@@ -85,22 +99,6 @@ extension ActionRunner {
             return [.impossible(error.message, action, invocations)]
         }
     }
-}
-
-extension ActionPlan {
-    init(_ work: Work, _ action: Action, _ invocations: some Collection<Invocation>) {
-        self.work = work
-        events = invocations.map(\.job.event)
-        values =
-            invocations.first.map { first in
-                action.placeholders.map { ($0, first.placeholders.value(of: $0)) }
-            } ?? []
-    }
-
-    static func impossible(
-        _ message: String, code: String = Outcome.cannotStartCode, _ action: Action,
-        _ invocations: some Collection<Invocation>
-    ) -> ActionPlan { ActionPlan(.impossible(Outcome(.failed, message, code: code)), action, invocations) }
 }
 
 extension ParameterSchema {

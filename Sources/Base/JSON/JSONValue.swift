@@ -1,5 +1,7 @@
 /// Any JSON value.
-public enum JSONValue: Sendable, Hashable {
+public enum JSONValue: Sendable, Hashable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
+    ExpressibleByBooleanLiteral, ExpressibleByFloatLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
     case null
     case bool(Bool)
     case integer(Int64)
@@ -41,9 +43,7 @@ public enum JSONValue: Sendable, Hashable {
         default: nil
         }
     }
-}
 
-extension JSONValue {
     /// Creates an object with the members that are not nil.
     package init(members: KeyValuePairs<String, (any JSONForm)?>) {
         self = .object(members.reduce(into: [:]) { $0[$1.key] = $1.value?.json })
@@ -63,11 +63,7 @@ extension JSONValue {
         default: return line
         }
     }
-}
 
-extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
-    ExpressibleByFloatLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
-{
     public init(stringLiteral value: String) { self = .string(value) }
     public init(integerLiteral value: Int64) { self = .integer(value) }
     public init(booleanLiteral value: Bool) { self = .bool(value) }

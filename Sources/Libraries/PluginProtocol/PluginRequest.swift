@@ -4,7 +4,7 @@ public import JSON
 ///
 /// Members are optional only where the protocol specifies it; both sides ignore
 /// unknown members. Encode it with ``encodedBytes()``.
-public struct PluginRequest: Sendable, Hashable {
+public struct PluginRequest: JSONRecord, Sendable, Hashable {
     /// The version of the protocol; 1.
     public var `protocol`: Int
     /// The job's id: the same for all attempts, so that work can be made idempotent.
@@ -40,10 +40,66 @@ public struct PluginRequest: Sendable, Hashable {
         (self.dryRun, self.deadline, self.rule, self.with) = (dryRun, deadline, rule, with)
         (self.scratch, self.previous, self.steps, self.events) = (scratch, previous, steps, events)
     }
+
+    /// Returns the parameters for an event: its own in a batch, otherwise those of the request.
+    public func parameters(for event: PluginEvent) -> [String: JSONValue] { (event.with ?? with).object ?? [:] }
+
+    /// Returns a parameter that is a path, as an absolute path: it is relative to the directory of the rules file.
+    ///
+    /// - Parameters:
+    ///   - key: The name of the parameter.
+    ///   - event: The event; nil for the first.
+    /// - Returns: The bytes, including a trailing slash; nil if the rule doesn't set it.
+    public func pathBytes(_ key: String, for event: PluginEvent? = nil) -> [UInt8]? {
+        let values = (event ?? events.first).map { parameters(for: $0) } ?? with.object ?? [:]
+        guard let path = values[key]?.bytes, !path.isEmpty else { return nil }
+        let slash = UInt8(ascii: "/")
+        if path.first == slash { return path }
+        let file = Array(rule.file.utf8)
+        let directory = file.lastIndex(of: slash).map { file[..<$0] } ?? []
+        return directory + [slash] + path
+    }
+
+    /// Returns the request as one line of JSON with its newline, members in alphabetical order.
+    ///
+    /// - Throws: `EncodingError` when a parameter contains an infinite number or NaN, which JSON can't represent.
+    public func encodedBytes() throws -> [UInt8] {
+        var json = JSONCoder(capacity: 640 * (events.count + 1))
+        write(to: &json)
+        if json.isLossy {
+            throw EncodingError.invalidValue(
+                self,
+                EncodingError.Context(codingPath: [], debugDescription: "it contains a value that is not a number"))
+        }
+        json.raw("\n")
+        return json.bytes
+    }
+
+    package static var empty: PluginRequest {
+        PluginRequest(
+            id: "", attempt: 0, maxAttempts: 0, deadline: "", rule: .empty, with: .null, scratch: "", events: [])
+    }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("attempt", &attempt)
+        json.member("deadline", &deadline)
+        json.member("dry_run", &dryRun)
+        json.member("event_count", &eventCount)
+        json.member("events", &events)
+        json.member("id", &id)
+        json.member("interrupted", &interrupted)
+        json.member("max_attempts", &maxAttempts)
+        json.member("previous", &previous)
+        json.member("protocol", &`protocol`)
+        json.member("rule", &rule)
+        json.member("scratch", &scratch)
+        json.member("steps", &steps)
+        json.member("with", &with)
+    }
 }
 
 /// The rule that the request belongs to.
-public struct RuleReference: Sendable, Hashable {
+public struct RuleReference: JSONRecord, Sendable, Hashable {
     public var name: String
     public var file: String
     public var line: Int
@@ -51,10 +107,18 @@ public struct RuleReference: Sendable, Hashable {
     public init(name: String, file: String, line: Int) {
         (self.name, self.file, self.line) = (name, file, line)
     }
+
+    package static var empty: RuleReference { RuleReference(name: "", file: "", line: 0) }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("file", &file)
+        json.member("line", &line)
+        json.member("name", &name)
+    }
 }
 
 /// The result of the previous attempt.
-public struct PreviousAttempt: Sendable, Hashable {
+public struct PreviousAttempt: JSONRecord, Sendable, Hashable {
     public var attempt: Int
     public var outcome: String
     public var message: String?
@@ -67,13 +131,23 @@ public struct PreviousAttempt: Sendable, Hashable {
     public init(attempt: Int, outcome: String, message: String?) {
         (self.attempt, self.outcome, self.message) = (attempt, outcome, message)
     }
+
+    package static var empty: PreviousAttempt { PreviousAttempt(attempt: 0, outcome: "", message: nil) }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("attempt", &attempt)
+        json.member(flag: "given_up", &isGivenUp)
+        json.member("message", &message)
+        json.member("outcome", &outcome)
+        json.member(flag: "unbegun", &isUnstarted)
+    }
 }
 
 /// One event of a request.
 ///
 /// A `…Base64` member is present if and only if the name is not UTF-8, and is
 /// then authoritative; the readable member contains U+FFFD and does not name a file.
-public struct PluginEvent: Sendable, Hashable {
+public struct PluginEvent: JSONRecord, Sendable, Hashable {
     /// `created`, `modified`, `deleted`, `moved`, `attributes`, or another of the words in `events:`.
     public var event: String
     public var path: String
@@ -128,53 +202,8 @@ public struct PluginEvent: Sendable, Hashable {
         (self.type, self.size, self.mtime, self.btime, self.mode) = (type, size, mtime, btime, mode)
         (self.uid, self.gid, self.nlink, self.id, self.time) = (uid, gid, nlink, id, time)
     }
-}
 
-/// The metadata of a path that was known before the event.
-public struct PluginMetadata: Sendable, Hashable {
-    public var size: Int64
-    public var mtime: String
-    public var mode: String
-    public var uid: Int
-    public var gid: Int
-    public var nlink: Int
-    public var id: String
-    /// The former values of extended attributes that differ, by name; null for one that did not exist.
-    ///
-    /// A value that is not UTF-8 is `{"base64": …}`; one larger than 4 KiB is replaced by `{"size": N}`.
-    public var xattr: [String: JSONValue]?
-
-    public init(
-        size: Int64, mtime: String, mode: String, uid: Int, gid: Int, nlink: Int, id: String,
-        xattr: [String: JSONValue]? = nil
-    ) {
-        (self.size, self.mtime, self.mode, self.uid) = (size, mtime, mode, uid)
-        (self.gid, self.nlink, self.id, self.xattr) = (gid, nlink, id, xattr)
-    }
-}
-
-/// The data that was added to a followed file.
-public struct PluginTail: Sendable, Hashable {
-    /// The offset of the data in the file, in bytes.
-    public var offset: Int64
-    /// The added text; nil when it is not UTF-8.
-    public var text: String?
-    /// The added bytes, when they are not UTF-8.
-    public var base64: String?
-    /// Whether the file was truncated or replaced, so that the data does not continue the previous one.
-    public var reset: Bool
-    /// The number of further bytes, which follow with the next event.
-    public var remaining: Int64
-
-    public init(offset: Int64, text: String?, base64: String?, reset: Bool, remaining: Int64) {
-        (self.offset, self.text, self.base64, self.reset, self.remaining) = (offset, text, base64, reset, remaining)
-    }
-}
-
-// MARK: - Paths and parameters
-
-// A file name on Linux is bytes. These are exact even where the readable members contain U+FFFD.
-extension PluginEvent {
+    // A file name on Linux is bytes. These are exact even where the readable members contain U+FFFD.
     /// The path of the file.
     public var pathBytes: [UInt8] { Base64.decoded(pathBase64) ?? Array(path.utf8) }
 
@@ -186,99 +215,7 @@ extension PluginEvent {
 
     /// The previous path of a moved file.
     public var fromBytes: [UInt8]? { Base64.decoded(fromBase64) ?? from.map { Array($0.utf8) } }
-}
 
-extension PluginPath {
-    public init(_ text: String) { self.init(bytes: Array(text.utf8)) }
-}
-
-extension PluginRequest {
-    /// Returns the parameters for an event: its own in a batch, otherwise those of the request.
-    public func parameters(for event: PluginEvent) -> [String: JSONValue] { (event.with ?? with).object ?? [:] }
-
-    /// Returns a parameter that is a path, as an absolute path: it is relative to the directory of the rules file.
-    ///
-    /// - Parameters:
-    ///   - key: The name of the parameter.
-    ///   - event: The event; nil for the first.
-    /// - Returns: The bytes, including a trailing slash; nil if the rule doesn't set it.
-    public func pathBytes(_ key: String, for event: PluginEvent? = nil) -> [UInt8]? {
-        let values = (event ?? events.first).map { parameters(for: $0) } ?? with.object ?? [:]
-        guard let path = values[key]?.bytes, !path.isEmpty else { return nil }
-        let slash = UInt8(ascii: "/")
-        if path.first == slash { return path }
-        let file = Array(rule.file.utf8)
-        let directory = file.lastIndex(of: slash).map { file[..<$0] } ?? []
-        return directory + [slash] + path
-    }
-}
-
-// MARK: - JSON
-
-extension PluginRequest {
-    /// Returns the request as one line of JSON with its newline, members in alphabetical order.
-    ///
-    /// - Throws: `EncodingError` when a parameter contains an infinite number or NaN, which JSON can't represent.
-    public func encodedBytes() throws -> [UInt8] {
-        var json = JSONCoder(capacity: 640 * (events.count + 1))
-        write(to: &json)
-        if json.isLossy {
-            throw EncodingError.invalidValue(
-                self,
-                EncodingError.Context(codingPath: [], debugDescription: "it contains a value that is not a number"))
-        }
-        json.raw("\n")
-        return json.bytes
-    }
-}
-
-extension PluginRequest: JSONRecord {
-    package static var empty: PluginRequest {
-        PluginRequest(
-            id: "", attempt: 0, maxAttempts: 0, deadline: "", rule: .empty, with: .null, scratch: "", events: [])
-    }
-
-    package mutating func code(with json: inout JSONCoder) {
-        json.member("attempt", &attempt)
-        json.member("deadline", &deadline)
-        json.member("dry_run", &dryRun)
-        json.member("event_count", &eventCount)
-        json.member("events", &events)
-        json.member("id", &id)
-        json.member("interrupted", &interrupted)
-        json.member("max_attempts", &maxAttempts)
-        json.member("previous", &previous)
-        json.member("protocol", &`protocol`)
-        json.member("rule", &rule)
-        json.member("scratch", &scratch)
-        json.member("steps", &steps)
-        json.member("with", &with)
-    }
-}
-
-extension RuleReference: JSONRecord {
-    package static var empty: RuleReference { RuleReference(name: "", file: "", line: 0) }
-
-    package mutating func code(with json: inout JSONCoder) {
-        json.member("file", &file)
-        json.member("line", &line)
-        json.member("name", &name)
-    }
-}
-
-extension PreviousAttempt: JSONRecord {
-    package static var empty: PreviousAttempt { PreviousAttempt(attempt: 0, outcome: "", message: nil) }
-
-    package mutating func code(with json: inout JSONCoder) {
-        json.member("attempt", &attempt)
-        json.member(flag: "given_up", &isGivenUp)
-        json.member("message", &message)
-        json.member("outcome", &outcome)
-        json.member(flag: "unbegun", &isUnstarted)
-    }
-}
-
-extension PluginEvent: JSONRecord {
     package static var empty: PluginEvent {
         PluginEvent(
             event: "", path: "", relative: "", root: "", origin: "", type: "", size: 0, mtime: "", btime: nil, mode: "",
@@ -319,7 +256,28 @@ extension PluginEvent: JSONRecord {
     }
 }
 
-extension PluginMetadata: JSONRecord {
+/// The metadata of a path that was known before the event.
+public struct PluginMetadata: JSONRecord, Sendable, Hashable {
+    public var size: Int64
+    public var mtime: String
+    public var mode: String
+    public var uid: Int
+    public var gid: Int
+    public var nlink: Int
+    public var id: String
+    /// The former values of extended attributes that differ, by name; null for one that did not exist.
+    ///
+    /// A value that is not UTF-8 is `{"base64": …}`; one larger than 4 KiB is replaced by `{"size": N}`.
+    public var xattr: [String: JSONValue]?
+
+    public init(
+        size: Int64, mtime: String, mode: String, uid: Int, gid: Int, nlink: Int, id: String,
+        xattr: [String: JSONValue]? = nil
+    ) {
+        (self.size, self.mtime, self.mode, self.uid) = (size, mtime, mode, uid)
+        (self.gid, self.nlink, self.id, self.xattr) = (gid, nlink, id, xattr)
+    }
+
     package static var empty: PluginMetadata {
         PluginMetadata(size: 0, mtime: "", mode: "", uid: 0, gid: 0, nlink: 0, id: "")
     }
@@ -336,7 +294,23 @@ extension PluginMetadata: JSONRecord {
     }
 }
 
-extension PluginTail: JSONRecord {
+/// The data that was added to a followed file.
+public struct PluginTail: JSONRecord, Sendable, Hashable {
+    /// The offset of the data in the file, in bytes.
+    public var offset: Int64
+    /// The added text; nil when it is not UTF-8.
+    public var text: String?
+    /// The added bytes, when they are not UTF-8.
+    public var base64: String?
+    /// Whether the file was truncated or replaced, so that the data does not continue the previous one.
+    public var reset: Bool
+    /// The number of further bytes, which follow with the next event.
+    public var remaining: Int64
+
+    public init(offset: Int64, text: String?, base64: String?, reset: Bool, remaining: Int64) {
+        (self.offset, self.text, self.base64, self.reset, self.remaining) = (offset, text, base64, reset, remaining)
+    }
+
     package static var empty: PluginTail { PluginTail(offset: 0, text: nil, base64: nil, reset: false, remaining: 0) }
 
     package mutating func code(with json: inout JSONCoder) {
@@ -352,7 +326,7 @@ extension PluginTail: JSONRecord {
 ///
 /// Members are null, not omitted, if the process had exited before they could be
 /// read. A `…Base64` member is present only for bytes that are not UTF-8.
-public struct PluginWriter: Sendable, Hashable {
+public struct PluginWriter: JSONRecord, Sendable, Hashable {
     public var pid: Int
     /// The program's name, of which the kernel stores 15 bytes; for a script, the script's name.
     public var comm: String?
@@ -366,9 +340,7 @@ public struct PluginWriter: Sendable, Hashable {
     public init(pid: Int, comm: String?, exe: String?, uid: Int?) {
         (self.pid, self.comm, self.exe, self.uid) = (pid, comm, exe, uid)
     }
-}
 
-extension PluginWriter: JSONRecord {
     package static var empty: PluginWriter { PluginWriter(pid: 0, comm: nil, exe: nil, uid: nil) }
 
     package mutating func code(with json: inout JSONCoder) {

@@ -1,9 +1,9 @@
 public import JSON
 
 /// The response that a plugin writes to standard output: the result of the attempt.
-public struct PluginResponse: Sendable, Hashable {
+public struct PluginResponse: JSONRecord, Sendable, Hashable {
     /// The outcome of an attempt.
-    public enum Outcome: String, Sendable, Hashable {
+    public enum Outcome: String, JSONForm, Sendable, Hashable {
         case succeeded
         /// There was nothing to do.
         case skipped
@@ -36,11 +36,7 @@ public struct PluginResponse: Sendable, Hashable {
         (self.outcome, self.message, self.code, self.retryAfter) = (outcome, message, code, retryAfter)
         (self.outputs, self.values, self.results) = (outputs, values, results)
     }
-}
 
-extension PluginResponse.Outcome: JSONForm {}
-
-extension PluginResponse: JSONRecord {
     package static var empty: PluginResponse { PluginResponse(.failed) }
 
     package mutating func code(with json: inout JSONCoder) {
@@ -55,13 +51,13 @@ extension PluginResponse: JSONRecord {
 }
 
 /// A path in a response: a string, or `{"base64": …}` when it is not UTF-8.
-public struct PluginPath: Sendable, Hashable {
+public struct PluginPath: JSONForm, Sendable, Hashable {
     public var bytes: [UInt8]
 
     public init(bytes: [UInt8]) { self.bytes = bytes }
-}
 
-extension PluginPath: JSONForm {
+    public init(_ text: String) { self.init(bytes: Array(text.utf8)) }
+
     package func write(to json: inout JSONCoder) { json.text(bytes) }
     package init?(value: JSONValue) {
         guard let bytes = value.bytes else { return nil }

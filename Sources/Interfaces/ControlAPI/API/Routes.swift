@@ -20,6 +20,20 @@ package struct Routes: Sendable {
         /// The only kind of connection for which it is served; nil for all.
         var transport: APIRequest.Transport?
         var service: Service
+
+        /// Returns the components that match the wildcards; nil if the path does not match.
+        func names(_ asked: [[UInt8]]) -> [String]? {
+            guard asked.count == path.count else { return nil }
+            var names: [String] = []
+            for (part, bytes) in zip(path, asked) {
+                if part == "*", !bytes.isEmpty {
+                    names.append(String(decoding: bytes, as: UTF8.self))
+                } else if !part.utf8.elementsEqual(bytes) {
+                    return nil
+                }
+            }
+            return names
+        }
     }
 
     private var routes: [Route] = []
@@ -148,21 +162,5 @@ package struct Routes: Sendable {
         guard let value = body["rule"] else { return nil }
         if let name = value.string { return name }
         throw APIError(400, "'rule' is not a string", help: "write '{\"rule\": \"…\"}', or '{}' for all rules")
-    }
-}
-
-extension Routes.Route {
-    /// Returns the components that match the wildcards; nil if the path does not match.
-    fileprivate func names(_ asked: [[UInt8]]) -> [String]? {
-        guard asked.count == path.count else { return nil }
-        var names: [String] = []
-        for (part, bytes) in zip(path, asked) {
-            if part == "*", !bytes.isEmpty {
-                names.append(String(decoding: bytes, as: UTF8.self))
-            } else if !part.utf8.elementsEqual(bytes) {
-                return nil
-            }
-        }
-        return names
     }
 }

@@ -146,10 +146,9 @@ final class Clients: Sendable {
         stopping.store(true, ordering: .releasing)
         wake.wake()
     }
-}
 
-// Clients that follow the events, on the threads of their connections.
-extension Clients {
+    // MARK: - Clients that follow the events, on the threads of their connections
+
     /// The maximum number of streams, in total and by TCP: half of the connections, so that other requests are still
     /// served.
     private static let maximumStreams = maximumConnections / 2

@@ -194,9 +194,7 @@ package final class ControlSocket: Sendable {
             }
         }
     }
-}
 
-extension ControlSocket {
     /// Returns the path that an instance uses if the default socket is in use.
     package static func excluding(_ path: PathBytes, process: Int32) -> PathBytes {
         path.parent.appending("control-\(process).sock")
