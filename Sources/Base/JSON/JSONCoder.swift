@@ -252,17 +252,20 @@ extension JSONForm {
     package var line: String { String(decoding: lineBytes, as: UTF8.self) }
 
     /// The JSON in one line, as UTF-8 bytes.
-    package var lineBytes: [UInt8] {
-        var json = JSONCoder(capacity: 512)
+    package var lineBytes: [UInt8] { bytes(by: JSONCoder(capacity: 512)) }
+
+    /// The JSON in the form that this program stores, from which the same value can be read.
+    package var record: [UInt8] { bytes(by: JSONCoder(capacity: 1024, keepingPoints: true)) }
+
+    private func bytes(by json: consuming JSONCoder) -> [UInt8] {
         write(to: &json)
         return json.bytes
     }
 
-    /// The JSON in the form that this program stores, from which the same value can be read.
-    package var record: [UInt8] {
-        var json = JSONCoder(capacity: 1024, keepingPoints: true)
-        write(to: &json)
-        return json.bytes
+    /// Reads JSON that this program wrote, which may contain external input; nil when it is invalid.
+    package init?(record bytes: some Collection<UInt8>) {
+        guard let value = try? JSONValue.read(bytes, isRecord: true) else { return nil }
+        self.init(value: value)
     }
 
     /// The JSON as a value.

@@ -269,20 +269,12 @@ extension JSONValue {
         if let value = try? JSONValue(reading: bytes) { self = value } else { return nil }
     }
 
-    fileprivate static func read(
+    static func read(
         _ bytes: some Collection<UInt8>, isRecord: Bool, isLenient: Bool = false
     ) throws(JSONError) -> JSONValue {
         try Array(bytes).withUnsafeBufferPointer { bytes throws(JSONError) in
             var reader = JSONReader(bytes: bytes, isRecord: isRecord, isLenient: isLenient)
             return try reader.whole()
         }
-    }
-}
-
-extension JSONForm {
-    /// Reads JSON that this program wrote, which may contain external input; nil when it is invalid.
-    package init?(record bytes: some Collection<UInt8>) {
-        guard let value = try? JSONValue.read(bytes, isRecord: true) else { return nil }
-        self.init(value: value)
     }
 }

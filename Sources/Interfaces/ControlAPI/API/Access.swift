@@ -22,15 +22,11 @@ package struct Access: Sendable {
     }
 
     /// Returns the origins of pages with this host name.
-    private func origins(at host: String) -> Set<String> {
-        let both: Set<String> = ["http://\(host)", "https://\(host)"]
-        let known = both.intersection(origins)
-        return known.isEmpty ? both : known
-    }
+    private static func origins(at host: String) -> Set<String> { ["http://\(host)", "https://\(host)"] }
 
     /// Returns whether this is a name of the server.
     private func isName(_ host: String) -> Bool {
-        if hosts.contains(host) || !origins.isDisjoint(with: ["http://\(host)", "https://\(host)"]) { return true }
+        if hosts.contains(host) || !origins.isDisjoint(with: Self.origins(at: host)) { return true }
         return takesNumbers && ListenAddress.isNumbers(host)
     }
 
@@ -81,7 +77,9 @@ package struct Access: Sendable {
         guard request.transport == .network, request.method != "GET", request.method != "HEAD" else { return }
         let host = request.host?.lowercased() ?? ""
         if let origin = request.origin?.lowercased() {
-            guard origins(at: host).union(origins).contains(origin) else {
+            let own = Self.origins(at: host)
+            // Of a host with a known origin, no other one is allowed.
+            guard origins.contains(origin) || own.contains(origin) && origins.isDisjoint(with: own) else {
                 throw APIError(
                     403, "requests from pages of '\(origin)' are not allowed", help: "use the dashboard's own pages")
             }
