@@ -52,10 +52,8 @@ package struct ActionPlan: Sendable {
     init(_ work: Work, _ action: Action, _ invocations: some Collection<Invocation>) {
         self.work = work
         events = invocations.map(\.job.event)
-        values =
-            invocations.first.map { first in
-                action.placeholders.map { ($0, first.placeholders.value(of: $0)) }
-            } ?? []
+        let first = invocations.first?.placeholders
+        values = action.placeholders.compactMap { each in first.map { (each, $0.value(of: each)) } }
     }
 
     static func impossible(

@@ -31,8 +31,7 @@ enum CommandCall {
         let name = first.expanded(with: invocation.placeholders)
         let wasThere = ActionRunner.wasThere(action)
         guard let executable = executable(name, isLiteral: wasThere, from: invocation.baseDirectory) else {
-            let message = "no program '\(PathBytes(name))' in \(Action.searchPath)"
-            throw Problem(message)
+            throw Problem("no program '\(PathBytes(name))' in \(Action.searchPath)")
         }
         return { part in
             let placeholders = part.placeholders

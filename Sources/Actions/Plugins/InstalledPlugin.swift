@@ -38,9 +38,7 @@ package struct InstalledPlugin: Sendable, Hashable {
 
     /// The description that rules are checked against.
     var summary: HandlerDescription {
-        let events = description.events.map { words in
-            words.compactMap(EventMask.init(word:)).reduce(EventMask()) { $0.union($1) }
-        }
+        let events = description.events.map { EventMask($0.compactMap(EventMask.init(word:))) }
         let types = description.types.flatMap { words in
             words.contains("any") ? nil : Set(words.compactMap(FileType.init(rawValue:)))
         }

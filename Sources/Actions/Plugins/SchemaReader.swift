@@ -103,10 +103,7 @@ struct SchemaFields {
     }
 
     func texts(_ key: String) throws(Problem) -> [String]? {
-        try field(key, "a list of strings") { value in
-            guard let texts = value.array?.compactMap(\.string), texts.count == value.array?.count else { return nil }
-            return texts
-        }
+        try field(key, "a list of strings") { [String](value: $0) }
     }
 
     func count(_ key: String, atLeast least: Int = 0) throws(Problem) -> Int? {
