@@ -105,36 +105,28 @@ final class Clients: Sendable {
 
     func wakeStreams() { for wake in streams.withLock({ Array($0.values) }) { wake.signal() } }
 
-    func dropLate(at now: ContinuousClock.Instant) {
-        connections.withLock { connections in
-            for (descriptor, connection) in connections where connection.deadline.map({ $0 <= now }) ?? false {
-                connections[descriptor] = Self.dropped(connection, descriptor, Self.late)
-            }
-        }
-    }
+    func dropLate(at now: ContinuousClock.Instant) { drop(Self.late) { $0.deadline.map { $0 <= now } ?? false } }
 
     /// Disconnects all event streams, clients that wait for a response, and idle connections.
     func abandonAll() {
-        connections.withLock { connections in
-            for (descriptor, connection) in connections where [.waiting, .idle].contains(connection.phase) {
-                connections[descriptor] = Self.dropped(connection, descriptor, Self.ending)
-            }
-        }
+        drop(Self.ending) { [.waiting, .idle].contains($0.phase) }
         wakeStreams()
     }
 
-    /// Shuts down a connection, which its thread detects.
+    /// Shuts down connections, which their threads detect.
     ///
     /// A waiting client is answered first, and not again later.
-    private static func dropped(_ connection: Connection, _ descriptor: Int32, _ error: APIError) -> Connection {
-        var connection = connection
-        if connection.phase == .waiting {
-            error.send(to: descriptor)
-            connection.phase = .abandoned
+    private func drop(_ error: APIError, where isDropped: (Connection) -> Bool) {
+        connections.withLock { connections in
+            for (descriptor, connection) in connections where isDropped(connection) {
+                if connection.phase == .waiting {
+                    error.send(to: descriptor)
+                    connections[descriptor]?.phase = .abandoned
+                }
+                shutdown(descriptor, Int32(SHUT_RDWR))
+                connections[descriptor]?.deadline = nil
+            }
         }
-        shutdown(descriptor, Int32(SHUT_RDWR))
-        connection.deadline = nil
-        return connection
     }
 
     // MARK: - Stopping
@@ -157,15 +149,9 @@ final class Clients: Sendable {
 
     /// Prepares a stream as the response; returns the status.
     func follow(_ pointer: OpaquePointer, _ request: APIRequest, _ descriptor: Int32) throws(APIError) -> UInt32 {
-        var kinds = Set(EventFeed.Kind.allCases)
-        if let only = request.text("only") {
-            kinds = []
-            for word in only.split(separator: ",") {
-                guard let kind = EventFeed.Kind(rawValue: String(word)) else {
-                    throw APIError(400, "invalid kind of event '\(word)'", help: "write attempt, file or status")
-                }
-                kinds.insert(kind)
-            }
+        let kinds = try request.text("only")?.split(separator: ",").map { word throws(APIError) -> EventFeed.Kind in
+            if let kind = EventFeed.Kind(rawValue: String(word)) { return kind }
+            throw APIError(400, "invalid kind of event '\(word)'", help: "write attempt, file or status")
         }
         let recent = try request.number("recent", in: 0...EventFeed.length, otherwise: 0)
         let hasCapacity = connections.withLock { connections in
@@ -183,7 +169,8 @@ final class Clients: Sendable {
         // A browser cannot set the header on its first request.
         let last = (request.lastEventID ?? request.text("last_event_id")).flatMap { UInt64($0) }
         let wake = Wake()
-        let stream = EventStream(feed, wake, kinds: kinds, after: last, recent: recent)
+        let stream = EventStream(
+            feed, wake, kinds: Set(kinds ?? EventFeed.Kind.allCases), after: last, recent: recent)
         streams.withLock { $0[ObjectIdentifier(stream)] = wake }
         chm_set_own(pointer, Unmanaged.passRetained(stream).toOpaque())
         guard chm_stream(pointer) == 0 else { return 0 }
