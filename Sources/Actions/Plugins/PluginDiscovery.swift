@@ -196,21 +196,19 @@ package final class PluginDiscovery: Sendable {
             return InstalledPlugin(description: description, location: location, executable: source)
         }
         let file = try hasFile ? parse(source).get() : PositionedValue(answer(of: source))
-        let (description, notices): (PluginDescription, [String])
         do throws(Problem) {
-            (description, notices) = try DescriptionReader.read(file.value)
+            let (description, notices) = try DescriptionReader.read(file.value)
+            let words = description.run ?? [description.name]
+            let command = hasFile ? command(words, in: location) : [source.bytes]
+            guard let executable = command.first else {
+                throw Problem("'run' is empty", help: "write 'run: ./\(description.name)'", key: "run")
+            }
+            return InstalledPlugin(
+                description: description, location: location, executable: PathBytes(executable),
+                arguments: Array(command.dropFirst()), notices: notices)
         } catch {
             throw file.position(of: error.key ?? "").map(error.at) ?? error
         }
-        let words = description.run ?? [description.name]
-        let command = hasFile ? command(words, in: location) : [source.bytes]
-        guard let executable = command.first else {
-            let problem = Problem("'run' is empty", help: "write 'run: ./\(description.name)'")
-            throw file.position(of: "run").map(problem.at) ?? problem
-        }
-        return InstalledPlugin(
-            description: description, location: location, executable: PathBytes(executable),
-            arguments: Array(command.dropFirst()), notices: notices)
     }
 
     /// Returns the words of `run:` with absolute paths, because plugins work in a scratch directory.
