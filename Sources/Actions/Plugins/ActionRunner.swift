@@ -25,14 +25,17 @@ package struct ActionRunner: Sendable {
         }
         switch work {
         case .plugin(let handler, let invocations): return await handler.perform(invocations)
-        case .builtIn(let handler, let invocations):
-            for invocation in invocations where await !invocation.mayStart() {
-                return invocations.map { _ in .interrupted("Alight stops") }
-            }
-            return added(await handler.perform(invocations), invocations)
+        case .builtIn(let handler, let invocations): return await run(handler, invocations)
         case .command(let call, let invocations):
             return await host.run(invocations, most: invocations.first?.batch ?? 1, call)
         }
+    }
+
+    private func run(_ handler: any Handler, _ invocations: [Invocation]) async -> [Outcome] {
+        for invocation in invocations where await !invocation.mayStart() {
+            return invocations.map { _ in .interrupted("Alight stops") }
+        }
+        return added(await handler.perform(invocations), invocations)
     }
 
     /// The runner of an action, and the invocations with its parameters.

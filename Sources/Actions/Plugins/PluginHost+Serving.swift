@@ -8,9 +8,11 @@ import System
 
 extension PluginHost {
     /// Has a serving process answer the request, and says how that ended.
-    func serve(_ run: Run, _ serving: Call.Serving, _ made: Request) async -> [Outcome] {
+    func serve(_ run: Run) async -> [Outcome] {
         let (call, invocation) = (run.program, run.first)
-        var (request, input) = made
+        guard let serving = call.serving, var (request, input) = run.request else {
+            preconditionFailure("a program that serves receives a request")
+        }
         var command = Command(
             executable: call.executable, arguments: call.arguments,
             environment: environment.variables(for: nil, adding: invocation.environment) + [RequestVariables.version],

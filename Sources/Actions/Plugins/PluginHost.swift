@@ -150,8 +150,13 @@ package struct PluginHost: Sendable {
         } catch {
             return invocations.map { _ in error }
         }
-        var outcomes = await perform(run, call)
-        guard !scratchDirectories.takeBack(run.scratch) else { return outcomes }
+        let outcomes = await perform(run, call)
+        return scratchDirectories.takeBack(run.scratch) ? outcomes : await keepFiles(of: run, outcomes)
+    }
+
+    /// Removes the scratch directory, or keeps it if it may contain the very files of the events.
+    private func keepFiles(of run: Run, _ outcomes: [Outcome]) async -> [Outcome] {
+        var outcomes = outcomes
         let lost = lostFiles(run, outcomes)
         if lost.contains(true), let place = await keep(run.scratch, for: run.first.job.id) {
             fail(&outcomes, lost, place)
@@ -199,26 +204,27 @@ package struct PluginHost: Sendable {
     }
 
     private enum Preparation {
-        case ends(Outcome)
+        indirect case ends(Outcome)
         /// The request is too large.
         case isSplit
-        case serves(Call.Serving, Request)
+        case serves
         case starts
     }
 
     private func perform(_ run: Run, _ call: (Invocation) -> Call) async -> [Outcome] {
         switch prepare(run) {
         case .ends(let outcome): return run.all(outcome)
-        case .isSplit:
-            let half = run.invocations.count / 2
-            return await self.run(run.invocations.prefix(half), call)
-                + self.run(run.invocations.dropFirst(half), call)
-        case .serves(let serving, let request):
-            return explained(await serve(run, serving, request), run.program, mayPass: false)
+        case .isSplit: return await runHalves(of: run, call)
+        case .serves: return explained(await serve(run), run.program, mayPass: false)
         case .starts:
             let log = ProgramLog(logger: run.first.log)
             return conclude(run, log, await start(run, log))
         }
+    }
+
+    private func runHalves(of run: Run, _ call: (Invocation) -> Call) async -> [Outcome] {
+        let half = run.invocations.count / 2
+        return await self.run(run.invocations.prefix(half), call) + self.run(run.invocations.dropFirst(half), call)
     }
 
     @inline(never) private func prepare(_ run: Run) -> Preparation {
@@ -240,8 +246,7 @@ package struct PluginHost: Sendable {
         } catch {
             return .ends(.cannotStart("\(program.program): \(error.message)", mayPass: false))
         }
-        guard let serving = program.serving, let request = run.request else { return .starts }
-        return .serves(serving, request)
+        return program.serving != nil && run.request != nil ? .serves : .starts
     }
 
     /// Returns the table by which the outcomes of a run are found.
