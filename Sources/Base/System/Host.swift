@@ -8,7 +8,8 @@ package final class Host: Sendable {
     package let random: @Sendable () -> Double
 
     package init(
-        fileSystem: any FileSystem, clock: Clock, random: @escaping @Sendable () -> Double = { .random(in: 0...1) }
+        fileSystem: any FileSystem = .kernel, clock: Clock = Clock(),
+        random: @escaping @Sendable () -> Double = { .random(in: 0...1) }
     ) {
         self.fileSystem = fileSystem
         self.clock = clock
@@ -16,29 +17,18 @@ package final class Host: Sendable {
     }
 
     /// The machine that the program runs on.
-    package static let machine = Host(fileSystem: .kernel, clock: .system)
+    package static let machine = Host()
 }
 
-/// The clocks of a machine.
+/// The clocks of a machine: at first, those of the kernel.
 package struct Clock: Sendable {
     /// The monotonic clock for deadlines.
-    package var now: @Sendable () -> ContinuousClock.Instant
+    package var now: @Sendable () -> ContinuousClock.Instant = { .now }
     /// The time of day.
-    package var time: @Sendable () -> Timestamp
+    package var time: @Sendable () -> Timestamp = { DiskProbe.now() }
     /// The timestamp that a file would get if it changed now, some milliseconds before ``time``; see
     /// ``DiskProbe/fileTime()``.
-    package var fileTime: @Sendable () -> Timestamp
+    package var fileTime: @Sendable () -> Timestamp = { DiskProbe.fileTime() }
 
-    package init(
-        now: @escaping @Sendable () -> ContinuousClock.Instant, time: @escaping @Sendable () -> Timestamp,
-        fileTime: @escaping @Sendable () -> Timestamp
-    ) {
-        self.now = now
-        self.time = time
-        self.fileTime = fileTime
-    }
-
-    /// The clocks of the kernel.
-    package static let system = Clock(
-        now: { ContinuousClock.now }, time: { DiskProbe.now() }, fileTime: { DiskProbe.fileTime() })
+    package init() {}
 }

@@ -29,11 +29,10 @@ struct ObservationLoop: ~Copyable {
             known[entry.path] = LedgerRow(entry.snapshot)
         }
         store.set([ObservationPlan.rule: known])
-        let host = Host(
-            fileSystem: .kernel,
-            clock: Clock(now: { clock.now }, time: Clock.system.time, fileTime: Clock.system.fileTime))
+        var clocks = Clock()
+        clocks.now = { clock.now }
         reconciler = Reconciler(
-            views: [core.plan.view], ledger: store, isPatient: true, on: host,
+            views: [core.plan.view], ledger: store, isPatient: true, on: Host(clock: clocks),
             warn: { warning in options.notify?(ObservationNotice(warning)) })
     }
 

@@ -65,9 +65,11 @@ struct LedgerScene: ~Copyable {
         let world = World()
         let condition = Condition()
         (self.world, self.condition, settings) = (world, condition, rule)
-        clock = Clock(
-            now: { Self.origin + world.elapsed }, time: { world.time },
-            fileTime: { world.time.advanced(by: .milliseconds(-2)) })
+        var clock = Clock()
+        clock.now = { Self.origin + world.elapsed }
+        clock.time = { world.time }
+        clock.fileTime = { world.time.advanced(by: .milliseconds(-2)) }
+        self.clock = clock
         for directory in ["x/", "y/"] { world.apply(.mkdir(PathBytes(directory))) }
         guard let glob = try? Glob(world.base.appending("**").bytes) else { preconditionFailure("no glob") }
         var view = View(

@@ -13,9 +13,10 @@ extension World {
 
     /// The disk and the clocks of a program that runs in the world.
     var host: Host {
-        let clock = Clock(
-            now: { Self.origin + self.elapsed }, time: { self.time },
-            fileTime: { self.time.advanced(by: .milliseconds(-2)) })
+        var clock = Clock()
+        clock.now = { Self.origin + self.elapsed }
+        clock.time = { self.time }
+        clock.fileTime = { self.time.advanced(by: .milliseconds(-2)) }
         return Host(fileSystem: self, clock: clock, random: { 0.5 })
     }
 

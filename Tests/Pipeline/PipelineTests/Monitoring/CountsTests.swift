@@ -13,9 +13,10 @@ struct CountsTests {
     /// A clock that tests set.
     private static func host(_ seconds: Locked<Int>, from start: ContinuousClock.Instant) -> Host {
         let time: @Sendable () -> Timestamp = { Timestamp(seconds: Int64(seconds.value), nanoseconds: 0) }
-        return Host(
-            fileSystem: Host.machine.fileSystem,
-            clock: Clock(now: { start + .seconds(seconds.value) }, time: time, fileTime: time))
+        var clock = Clock()
+        clock.now = { start + .seconds(seconds.value) }
+        (clock.time, clock.fileTime) = (time, time)
+        return Host(clock: clock)
     }
 
     private static func report(

@@ -109,11 +109,11 @@ final class OutcomeScene {
     init(_ rule: (PathBytes) -> Rule) {
         let (world, start) = (world, ContinuousClock.now)
         self.rule = rule(world.base)
-        host = Host(
-            fileSystem: world,
-            clock: Clock(
-                now: { start + world.elapsed }, time: { world.time },
-                fileTime: { world.time.advanced(by: .milliseconds(-2)) }), random: { 1 })
+        var clock = Clock()
+        clock.now = { start + world.elapsed }
+        clock.time = { world.time }
+        clock.fileTime = { world.time.advanced(by: .milliseconds(-2)) }
+        host = Host(fileSystem: world, clock: clock, random: { 1 })
         do {
             store = try DiskStore(inMemory: nil, now: world.time, clock: host.clock.now)
         } catch {
