@@ -52,16 +52,11 @@ extension Timestamp: CustomStringConvertible {
         return String(unsafeUninitializedCapacity: 48) { buffer in
             var text = Characters(buffer: buffer)
             if year < 0 { text.add("-") }
-            text.add(year.magnitude, 4)
-            text.add("-")
-            text.add(month.magnitude, 2)
-            text.add("-")
-            text.add(day.magnitude, 2)
-            text.add("T")
-            text.add(second.magnitude / 3600, 2)
-            text.add(":")
-            text.add(second.magnitude / 60 % 60, 2)
-            text.add(":")
+            text.add(year.magnitude, 4, "-")
+            text.add(month.magnitude, 2, "-")
+            text.add(day.magnitude, 2, "T")
+            text.add(second.magnitude / 3600, 2, ":")
+            text.add(second.magnitude / 60 % 60, 2, ":")
             text.add(second.magnitude % 60, 2)
             if nanoseconds > 0 {
                 text.add(".")
@@ -83,8 +78,8 @@ extension Timestamp: CustomStringConvertible {
             count += 1
         }
 
-        /// Appends a number, padded with zeros to a width.
-        mutating func add(_ number: UInt, _ width: Int) {
+        /// Appends a number, padded with zeros to a width, and the character after it.
+        mutating func add(_ number: UInt, _ width: Int, _ character: Unicode.Scalar? = nil) {
             var (length, rest) = (1, number / 10)
             while rest > 0 || length < width {
                 length += 1
@@ -96,6 +91,7 @@ extension Timestamp: CustomStringConvertible {
                 rest /= 10
             }
             count += length
+            if let character { add(character) }
         }
 
         /// Removes the trailing zeros.
