@@ -1,18 +1,20 @@
-package import CAlightLinux
+import CAlightLinux
 import Glibc
 
 /// An open directory that is listed in chunks, without `.` and `..`, in the order of the file system.
 ///
-/// The owner closes it. Only one is open at a time, at any depth of the tree.
+/// It is closed with the last copy. Only one is open at a time, at any depth of the tree.
 package struct DirectoryReader {
     /// One entry; its name is valid only until the next read into the buffer.
     package struct Entry {
+        /// The name with the NUL byte by which the kernel terminates it.
+        fileprivate var terminated: UnsafePointer<CChar>
         package var name: UnsafeRawBufferPointer
         /// `DT_…` of readdir(3), if the file system provides it.
-        package var kind: UInt8
+        fileprivate var kind: UInt8
     }
 
-    package let descriptor: Int32
+    package let file: OpenFile
     /// The device of the directory.
     package let device: UInt64
 
@@ -34,10 +36,11 @@ package struct DirectoryReader {
     /// Takes ownership of a directory that was opened for listing; the argument is negative if opening failed with that
     /// errno.
     init(opened descriptor: Int32, device: UInt64 = 0) throws(SystemError) {
-        guard descriptor >= 0 else { throw SystemError(errno: -descriptor) }
-        self.descriptor = descriptor
+        file = try OpenFile(opened: descriptor)
         self.device = device
     }
+
+    package var descriptor: Int32 { file.descriptor }
 
     /// Restarts at the first entry, including entries added since the directory was opened.
     ///
@@ -60,11 +63,11 @@ package struct DirectoryReader {
         while offset + name < Int(count) {
             let record = UnsafeRawPointer(base) + offset
             offset += Int(record.loadUnaligned(fromByteOffset: length, as: UInt16.self))
-            let start = record + name
-            let bytes = UnsafeRawBufferPointer(start: start, count: strlen(start.assumingMemoryBound(to: CChar.self)))
+            let terminated = (record + name).assumingMemoryBound(to: CChar.self)
+            let bytes = UnsafeRawBufferPointer(start: terminated, count: strlen(terminated))
             // The directory itself and its parent.
             if bytes.count <= 2, bytes.allSatisfy({ $0 == .dot }) { continue }
-            body(Entry(name: bytes, kind: record.load(fromByteOffset: kind, as: UInt8.self)))
+            body(Entry(terminated: terminated, name: bytes, kind: record.load(fromByteOffset: kind, as: UInt8.self)))
         }
         return count
     }
@@ -85,38 +88,22 @@ package struct DirectoryReader {
 
     /// Whether an entry is a directory; a symbolic link to one is not.
     package func isDirectory(_ entry: Entry) -> Bool {
-        if entry.kind != UInt8(DT_UNKNOWN) { return entry.kind == UInt8(DT_DIR) }
-        var status = cal_stat()
-        return inspect(at: entry, &status) == 0 && status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
+        entry.kind == UInt8(DT_UNKNOWN) ? stat(entry).snapshot?.type == .directory : entry.kind == UInt8(DT_DIR)
     }
 
-    /// Reads the metadata of an entry, or of the target of a symbolic link.
-    ///
-    /// Returns 0 or the errno.
-    package func inspect(at entry: Entry, following: Bool = false, _ status: inout cal_stat) -> Int32 {
-        // The kernel terminates each name with a NUL byte.
-        guard let name = entry.name.baseAddress?.assumingMemoryBound(to: CChar.self) else { return EINVAL }
-        return cal_stat_entry(descriptor, name, following ? 1 : 0, &status)
-    }
-
-    /// Returns the metadata of an entry; nil if it is gone or cannot be inspected.
-    package func snapshot(of entry: Entry, reading extras: DiskProbe.Extras) -> Snapshot? {
-        guard let name = entry.name.baseAddress?.assumingMemoryBound(to: CChar.self) else { return nil }
-        return KernelFileSystem.stat(descriptor, name, reading: extras).snapshot
+    /// Returns the metadata of an entry, or of the target of a symbolic link.
+    package func stat(
+        _ entry: Entry, following: Bool = false, reading extras: DiskProbe.Extras = []
+    ) -> DiskProbe.StatResult {
+        KernelFileSystem.stat(descriptor, entry.terminated, following: following, reading: extras)
     }
 
     /// Checks whether a process can still write to a regular file; nil if that cannot be determined.
     package func writers(of entry: Entry) -> DiskProbe.Holders? {
-        guard let name = entry.name.baseAddress?.assumingMemoryBound(to: CChar.self) else { return nil }
-        switch cal_probe_entry_writers(descriptor, name) {
-        case 0: return .free
-        case EAGAIN: return .held
-        default: return nil
-        }
+        let found = DiskProbe.Holders(probe: cal_probe_entry_writers(descriptor, entry.terminated))
+        return found == .unknown ? nil : found
     }
 
     /// The name of the file system's type, if the kernel does not report all changes on it; nil otherwise.
     package var unreliableFileSystem: String? { FileSystemType.unreliable(descriptor) }
-
-    package func close() { Glibc.close(descriptor) }
 }

@@ -54,21 +54,12 @@ package struct DirectoryRemoval {
 
     /// Whether a directory of Alight's own is empty, with the permissions that it was created with, and no mount point.
     package static func isUnchanged(_ directory: PathBytes) -> Bool {
-        let opened = directory.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
-        guard opened >= 0 else { return false }
-        defer { close(opened) }
-        var (own, parent) = (cal_stat(), cal_stat())
-        guard cal_stat_descriptor(opened, &own) == 0, own.uid == geteuid(), own.mode & 0o7777 == 0o700,
-            directory.parent.withCString({ cal_stat_entry(AT_FDCWD, $0, 0, &parent) }) == 0, own.mount == parent.mount,
-            let reader = try? DirectoryReader(opened: opened)
+        guard let reader = try? DirectoryReader(opened: openToFree(directory)), let own = try? reader.file.snapshot(),
+            own.uid == geteuid(), own.mode == 0o700,
+            own.mount == KernelFileSystem().stat(directory.parent).snapshot?.mount
         else { return false }
         var isEmpty = true
-        let end = withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8) { buffer in
-            var end: Int64 = 1
-            while isEmpty, end > 0 { end = reader.next(into: buffer) { _ in isEmpty = false } }
-            return end
-        }
-        return isEmpty && end == 0
+        return (try? reader.forEach { _ in isEmpty = false }) != nil && isEmpty
     }
 
     /// Removes an empty directory of Alight's own; returns whether it no longer exists.
@@ -115,7 +106,7 @@ package struct DirectoryRemoval {
 
     private mutating func empty(_ directory: DirectoryHandle, _ root: DirectoryHandle, level: Int) {
         if isOwn { _ = cal_change_mode(directory.descriptor, 0o700) }
-        guard let names = try? KernelFileSystem().names(in: directory.descriptor) else {
+        guard let names = try? KernelFileSystem().names(following: ".", in: directory.descriptor) else {
             _ = record(EACCES, directory.path)
             return
         }

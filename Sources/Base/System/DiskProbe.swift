@@ -67,6 +67,9 @@ package enum DiskProbe {
         case held
         /// The check is not possible: the file belongs to another user, or the file system does not support it.
         case unknown
+
+        /// Creates the result of a check that returns 0, EAGAIN if a process holds the file, or another errno.
+        init(probe errno: Int32) { self = errno == 0 ? .free : errno == EAGAIN ? .held : .unknown }
     }
 
     /// Whether the kernel grants this process leases on files of other users: it has CAP_LEASE, see capabilities(7).

@@ -17,17 +17,16 @@ package struct KernelFileSystem: FileSystem {
         location.name.withCString { Self.stat(location.descriptor, $0, reading: extras) }
     }
 
+    /// Returns the metadata of a name; extended attributes only without following a link.
     static func stat(
-        _ directory: Int32, _ name: UnsafePointer<CChar>, reading extras: DiskProbe.Extras
+        _ directory: Int32, _ name: UnsafePointer<CChar>, following: Bool = false, reading extras: DiskProbe.Extras
     ) -> DiskProbe.StatResult {
         var status = cal_stat()
         let error: Int32
         var extended: [ExtendedAttribute]?
-        if !extras.contains(.extended) {
-            error = cal_stat_entry(directory, name, 0, &status)
-        } else if cal_has_no_attributes(directory, name) != 0 {
-            error = cal_stat_entry(directory, name, 0, &status)
-            extended = []
+        if !extras.contains(.extended) || cal_has_no_attributes(directory, name) != 0 {
+            error = cal_stat_entry(directory, name, following ? 1 : 0, &status)
+            if !extras.isEmpty { extended = [] }
         } else {
             // All calls use one open file, even if the name is replaced in between.
             let entry = cal_open_entry(directory, name, CAL_OPEN_ENTRY)
@@ -51,26 +50,16 @@ package struct KernelFileSystem: FileSystem {
     /// kernel grants no lease, the check searches the open files of all processes that may be inspected. A writer that
     /// is found is certain; if none is found, there may still be one.
     package func writers(of location: DiskProbe.Location) -> DiskProbe.Holders {
-        switch location.name.withCString({ cal_probe_entry_writers(location.descriptor, $0) }) {
-        case 0: return .free
-        case EAGAIN: return .held
-        case EACCES:
-            var status = cal_stat()
-            let isKnown = location.name.withCString { cal_stat_entry(location.descriptor, $0, 0, &status) } == 0
-            return isKnown && WriterSearch.hasFound(FileIdentity(status).withoutBirth) ? .held : .unknown
-        default: return .unknown
-        }
+        let error = location.name.withCString { cal_probe_entry_writers(location.descriptor, $0) }
+        guard error == EACCES, let snapshot = stat(location).snapshot else { return DiskProbe.Holders(probe: error) }
+        return WriterSearch.hasFound(snapshot.identity.withoutBirth) ? .held : .unknown
     }
 
     /// The check holds a shared flock(2) lock for some microseconds.
     ///
     /// During that time, another process that requests its lock without waiting is refused.
     package func locks(of location: DiskProbe.Location) -> DiskProbe.Holders {
-        switch location.name.withCString({ cal_probe_locks(location.descriptor, $0) }) {
-        case 0: .free
-        case EAGAIN: .held
-        default: .unknown
-        }
+        DiskProbe.Holders(probe: location.name.withCString { cal_probe_locks(location.descriptor, $0) })
     }
 
     package func isOnOverlay(_ location: DiskProbe.Location) -> Bool {
@@ -130,24 +119,22 @@ extension KernelFileSystem {
         }
     }
 
-    /// Returns the names in a directory, following links.
-    package func names(following directory: PathBytes) throws(SystemError) -> [PathBytes] {
-        try Self.names(in: AT_FDCWD, directory)
+    /// Returns the metadata of the path, following links.
+    package func stat(following path: PathBytes) -> DiskProbe.StatResult {
+        path.withCString { Self.stat(AT_FDCWD, $0, following: true, reading: []) }
     }
 
-    /// Returns the names in an open directory, which stays open.
-    package func names(in descriptor: Int32) throws(SystemError) -> [PathBytes] { try Self.names(in: descriptor, ".") }
-
-    private static func names(in directory: Int32, _ path: PathBytes) throws(SystemError) -> [PathBytes] {
+    /// Returns the names in a directory, following links; in an open directory if the path is relative to it.
+    package func names(
+        following path: PathBytes, in directory: Int32 = AT_FDCWD
+    ) throws(SystemError) -> [PathBytes] {
         let opened = path.withCString { openat(directory, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        return try names(opened: opened >= 0 ? opened : -errno)
+        return try Self.names(opened: opened >= 0 ? opened : -errno)
     }
 
     private static func names(opened descriptor: Int32) throws(SystemError) -> [PathBytes] {
-        let reader = try DirectoryReader(opened: descriptor)
-        defer { reader.close() }
         var names: [PathBytes] = []
-        try reader.forEach { names.append(PathBytes($0.name)) }
+        try DirectoryReader(opened: descriptor).forEach { names.append(PathBytes($0.name)) }
         return names
     }
 

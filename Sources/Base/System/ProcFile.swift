@@ -25,6 +25,11 @@ package enum ProcFile {
         return bytes
     }
 
+    /// Returns the name of a process's program, see proc_pid_comm(5); empty if there is no such process.
+    package static func name(of process: some CustomStringConvertible) -> String {
+        String(decoding: (bytes(of: "/proc/\(process)/comm") ?? []).prefix { $0 != 0x0A }, as: UTF8.self)
+    }
+
     /// Returns the content of a file as a string; empty if it can't be read.
     package static func text(of path: String) -> String { String(decoding: bytes(of: path) ?? [], as: UTF8.self) }
 }

@@ -50,19 +50,13 @@ package enum WriterSearch {
     package static func writers(of paths: [PathBytes]) -> [PathBytes: [Writer]] {
         var locations: [FileIdentity: [PathBytes]] = [:]
         for path in paths {
-            var status = cal_stat()
-            guard path.withCString({ cal_stat_entry(AT_FDCWD, $0, 0, &status) }) == 0 else { continue }
-            locations[FileIdentity(status).withoutBirth, default: []].append(path)
+            guard let identity = KernelFileSystem().identity(of: path) else { continue }
+            locations[identity.withoutBirth, default: []].append(path)
         }
         guard !locations.isEmpty else { return [:] }
         var found: [PathBytes: Set<Int32>] = [:]
         search { process, file in for path in locations[file] ?? [] { found[path, default: []].insert(process) } }
-        return found.mapValues { $0.sorted().map { Writer(process: $0, name: name(of: $0)) } }
-    }
-
-    private static func name(of process: Int32) -> String {
-        let name = ProcFile.bytes(of: "/proc/\(process)/comm") ?? []
-        return String(decoding: name.prefix { $0 != 0x0A }, as: UTF8.self)
+        return found.mapValues { $0.sorted().map { Writer(process: $0, name: ProcFile.name(of: $0)) } }
     }
 
     /// Calls the closure for each regular file that a process has open for writing.
@@ -74,18 +68,15 @@ package enum WriterSearch {
                 let descriptors = try? DirectoryReader(
                     opened: "/proc/\(number)/fd".withCString { cal_open_directory(AT_FDCWD, $0) })
             else { continue }
-            defer { descriptors.close() }
             try? descriptors.forEach { descriptor in
                 guard left > 0 else { return }
                 left -= 1
-                var link = cal_stat()
-                var file = cal_stat()
                 // The link's own mode says how the file was opened, see proc_pid_fd(5).
-                guard descriptors.inspect(at: descriptor, &link) == 0, link.mode & UInt32(S_IFMT) == UInt32(S_IFLNK),
-                    link.mode & UInt32(S_IWUSR) != 0, descriptors.inspect(at: descriptor, following: true, &file) == 0,
-                    file.mode & UInt32(S_IFMT) == UInt32(S_IFREG)
+                guard let link = descriptors.stat(descriptor).snapshot, link.type == .symlink,
+                    mode_t(link.mode) & S_IWUSR != 0,
+                    let file = descriptors.stat(descriptor, following: true).snapshot, file.type == .file
                 else { return }
-                body(number, FileIdentity(file).withoutBirth)
+                body(number, file.identity.withoutBirth)
             }
         }
     }

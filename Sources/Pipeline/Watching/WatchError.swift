@@ -10,6 +10,17 @@ package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kernel refused the request.
     case refused(PathBytes, errno: Int32)
 
+    /// Opens a resource; throws an error with its name.
+    static func opening<Resource>(
+        _ name: PathBytes, _ body: () throws(SystemError) -> Resource
+    ) throws(WatchError) -> Resource {
+        do throws(SystemError) {
+            return try body()
+        } catch {
+            throw .refused(name, errno: error.errno)
+        }
+    }
+
     /// The root, or the name of the resource that was not available.
     package var path: PathBytes {
         switch self {
@@ -20,7 +31,7 @@ package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Returns the reason why the path cannot be watched as a root now; nil if it can, or does not exist.
     package static func obstacle(at root: PathBytes) -> WatchError? {
         do throws(SystemError) {
-            try DirectoryReader(root, below: root).close()
+            _ = try DirectoryReader(root, below: root)
             return nil
         } catch {
             switch error.errno {

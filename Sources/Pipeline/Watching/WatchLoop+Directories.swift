@@ -23,10 +23,7 @@ extension WatchLoop {
         record(reader, at: path, isRoot: tree.isRoot(directory))
         if isToBeWatched(directory, index) {
             let error = watch(directory, path, reader)
-            guard error == 0 || error == ENOSPC else {
-                reader.close()
-                return refuse(visit, path, errno: error)
-            }
+            guard error == 0 || error == ENOSPC else { return refuse(visit, path, errno: error) }
         }
         let isPolled = tree.isPolled(directory)
         var signs: Hint.Signs = visit.origin == .live || visit.origin == .poll ? [.listed, .appeared] : .listed
@@ -39,7 +36,7 @@ extension WatchLoop {
 
     /// Registers the directory with the recorder, before its watch can report events.
     private func record(_ reader: DirectoryReader, at path: PathBytes, isRoot: Bool) {
-        let error = scope.recorder?.recording.enter(reader.descriptor, at: path, device: reader.device, isRoot: isRoot)
+        let error = scope.recorder?.recording.enter(reader, at: path, isRoot: isRoot)
         if let error, error != 0 { reports.append(.writersUnreported(path, errno: error)) }
     }
 
@@ -48,7 +45,7 @@ extension WatchLoop {
         guard var listing = listings.current else { return }
         listings.current = nil
         let directory = listing.visit.directory
-        guard tree.contains(directory) else { return listing.reader.close() }
+        guard tree.contains(directory) else { return }
         // Each entry of a polled directory costs a system call, so its chunks are smaller.
         let size = listing.contents == nil ? buffer.count : buffer.count / 8
         let chunk = UnsafeMutableRawBufferPointer(rebasing: buffer[..<size])
@@ -56,10 +53,7 @@ extension WatchLoop {
         let result = listing.reader.next(into: chunk) { add($0, to: &listing, earlier) }
         if result > 0 {
             listings.current = listing
-            return
-        }
-        listing.reader.close()
-        if result == 0 {
+        } else if result == 0 {
             finish(listing)
         } else if listing.isComparison {
             fail(directory, tree.path(of: directory), errno: Int32(-result))
@@ -79,11 +73,10 @@ extension WatchLoop {
         let isHinted = (scope.hintsFoundDirectories || !isDirectory || origin != .scan) && scope.takes(path)
         let isEntered = isDirectory && isEntered(path, listing.root)
         if listing.contents != nil, isHinted || isEntered {
-            var status = cal_stat()
-            switch listing.reader.inspect(at: entry, &status) {
-            case 0: listing.contents?.add(entry.name, status)
-            case ENOENT: return
-            default: if let earlier { listing.contents?.add(entry.name, asIn: earlier) }
+            switch listing.reader.stat(entry) {
+            case .present(let file): listing.contents?.add(entry.name, file)
+            case .absent: return
+            case .unreadable: if let earlier { listing.contents?.add(entry.name, asIn: earlier) }
             }
         }
         if listing.isComparison {
@@ -107,7 +100,7 @@ extension WatchLoop {
     private func found(
         _ entry: DirectoryReader.Entry, in listing: ListingQueue.Listing, _ extras: DiskProbe.Extras
     ) -> FoundFile? {
-        guard let snapshot = listing.reader.snapshot(of: entry, reading: extras) else { return nil }
+        guard let snapshot = listing.reader.stat(entry, reading: extras).snapshot else { return nil }
         let writers = snapshot.isRecent(asOf: DiskProbe.now()) ? listing.reader.writers(of: entry) : nil
         return FoundFile(snapshot, below: roots[listing.root].path, writers: writers)
     }

@@ -59,10 +59,7 @@ final class WatchLoop {
         self.control = control
     }
 
-    deinit {
-        listings.current?.reader.close()
-        buffer.deallocate()
-    }
+    deinit { buffer.deallocate() }
 
     func run() {
         cal_own_working_directory()
@@ -378,7 +375,7 @@ final class WatchLoop {
             if let child { lose(child) }
             // If two directories were exchanged, another one has the name already.
             do throws(SystemError) {
-                try open(path, in: index).close()
+                _ = try open(path, in: index)
             } catch {
                 if [ENOENT, ENOTDIR, ELOOP].contains(error.errno) { return }
             }
@@ -396,7 +393,6 @@ final class WatchLoop {
     /// Adds a watch for the directory that is now at the path, and returns it.
     private func addWatch(at path: PathBytes, in index: Int) -> WatchDescriptor? {
         guard let reader = try? open(path, in: index) else { return nil }
-        defer { reader.close() }
         return kernel.inotify?.add(opened: reader.descriptor, mask(for: path))
     }
 }

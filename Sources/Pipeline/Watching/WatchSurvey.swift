@@ -38,7 +38,6 @@ package struct WatchSurvey: Sendable {
                     guard seen.insert(directory).inserted else { continue }
                 }
                 guard let reader = try? DirectoryReader(directory, below: path) else { continue }
-                defer { reader.close() }
                 if reader.device != device, !backends.contains(.inotify), let name = reader.unreliableFileSystem {
                     polled.append((directory, .fileSystem(name)))
                     continue
@@ -58,8 +57,7 @@ package struct WatchSurvey: Sendable {
         var count: Int?
         for process in (try? KernelFileSystem().names(in: "/proc")) ?? [] where Int32("\(process)") != nil {
             let directory = PathBytes("/proc").appending(process.bytes)
-            var status = stat()
-            guard directory.withCString({ stat($0, &status) }) == 0, status.st_uid == geteuid() else { continue }
+            guard KernelFileSystem().stat(directory).snapshot?.uid == geteuid() else { continue }
             let descriptors = directory.appending("fdinfo")
             for name in (try? KernelFileSystem().names(in: descriptors)) ?? [] {
                 let lines = ProcFile.text(of: "\(descriptors.appending(name.bytes))").split(separator: "\n")

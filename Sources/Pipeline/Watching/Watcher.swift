@@ -80,12 +80,7 @@ package final class Watcher: HintProducer {
     /// - Throws: When no descriptor or thread is available. Later errors are reported; without an inotify instance
     ///   everything is polled.
     package init(scope: WatchScope, queue: HintQueue) throws(WatchError) {
-        let control: Control
-        do throws(SystemError) {
-            control = try Control()
-        } catch {
-            throw .refused("eventfd", errno: error.errno)
-        }
+        let control = try WatchError.opening("eventfd") { () throws(SystemError) in try Control() }
         self.control = control
         self.queue = queue
         // Weak, since the queue may live longer and would keep the descriptor open.

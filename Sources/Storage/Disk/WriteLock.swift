@@ -18,7 +18,7 @@ enum WriteLock {
             guard words.count == 8, words[1] == "POSIX", words[3] == "WRITE", words[6] == offset,
                 words[5].split(separator: ":").last.map(String.init) == inode
             else { continue }
-            let name = ProcFile.text(of: "/proc/\(words[4])/comm").filter { !$0.isNewline }
+            let name = ProcFile.name(of: words[4])
             return "process \(words[4])" + (name.isEmpty ? "" : " (\(name))")
         }
         return nil

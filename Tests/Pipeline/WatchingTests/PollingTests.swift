@@ -1,4 +1,3 @@
-import CAlightLinux
 import FileEvents
 import Glibc
 import System
@@ -151,19 +150,17 @@ struct PollingTests {
     }
 
     @Test func `snapshots of a directory differ by name, content and attributes`() {
-        func directory(_ entries: [(String, size: UInt64, mode: UInt32, inode: UInt64)]) -> PolledDirectory {
+        func directory(_ entries: [(String, size: UInt64, mode: UInt16, inode: UInt64)]) -> PolledDirectory {
             var directory = PolledDirectory()
             for entry in entries {
-                var status = cal_stat()
-                status.size = entry.size
-                status.mode = entry.mode
-                status.inode = entry.inode
-                Array(entry.0.utf8).withUnsafeBytes { directory.add($0, status) }
+                var file = Snapshot.unseen
+                (file.type, file.size, file.mode, file.identity.inode) = (.file, entry.size, entry.mode, entry.inode)
+                Array(entry.0.utf8).withUnsafeBytes { directory.add($0, file) }
             }
             directory.seal()
             return directory
         }
-        let file = UInt32(S_IFREG)
+        let file: UInt16 = 0o600
         let before = directory([
             ("b", 1, file, 2), ("a", 1, file, 1), ("c", 1, file, 3), ("d", 1, file, 4), ("ab", 1, file, 5),
         ])

@@ -12,8 +12,7 @@ struct WriterRecorderTests {
     @discardableResult private static func enter(_ path: PathBytes, _ recorder: WriterRecorder) -> Int32 {
         do throws(SystemError) {
             let reader = try DirectoryReader(path, below: path)
-            defer { reader.close() }
-            return recorder.recording.enter(reader.descriptor, at: path, device: reader.device, isRoot: true)
+            return recorder.recording.enter(reader, at: path, isRoot: true)
         } catch {
             return error.errno
         }

@@ -45,7 +45,7 @@ extension DirectoryHandle {
     /// Returns the names in the directory, without `.` and `..`.
     func names() throws(FileError) -> [PathBytes] {
         try FileError.of("cannot list '\(path)'") { () throws(SystemError) in
-            try KernelFileSystem().names(in: descriptor)
+            try KernelFileSystem().names(following: ".", in: descriptor)
         }
     }
 

@@ -207,7 +207,7 @@ package final class ControlSocket: Sendable {
         defer { close(directory) }
         let mayRemove = removingStale && lock(directory)
         var found: [PathBytes] = []
-        for name in (try? KernelFileSystem().names(in: directory)) ?? []
+        for name in (try? KernelFileSystem().names(following: ".", in: directory)) ?? []
         where name.bytes.starts(with: Array("control-".utf8)) && name.bytes.suffix(5).elementsEqual(".sock".utf8) {
             switch state(of: name, in: directory) {
             case .live: found.append(path.parent.appending(name.bytes))

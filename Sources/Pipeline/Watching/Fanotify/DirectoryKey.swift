@@ -1,5 +1,5 @@
 import CAlightLinux
-import Glibc
+import System
 
 /// The identifier of a directory in fanotify(7) events: its file system's id and its file handle.
 ///
@@ -10,13 +10,11 @@ struct DirectoryKey: Hashable {
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = Array(bytes) }
 
     /// Creates the key of an open directory; nil when it has none.
-    init?(of descriptor: Int32) {
-        let key = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(CAL_DIRECTORY_KEY_SIZE)) { buffer in
-            let length = buffer.baseAddress.map { cal_directory_key_descriptor(descriptor, $0) } ?? 0
-            return length > 0 ? Array(buffer[..<Int(length)]) : nil
-        }
-        guard let key else { return nil }
-        bytes = key
+    init?(of directory: OpenFile) {
+        var key = [UInt8](repeating: 0, count: Int(CAL_DIRECTORY_KEY_SIZE))
+        let length = Int(cal_directory_key_descriptor(directory.descriptor, &key))
+        guard length > 0 else { return nil }
+        bytes = Array(key[..<length])
     }
 
     func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
@@ -24,11 +22,8 @@ struct DirectoryKey: Hashable {
     /// The id of the file system.
     var fileSystem: UInt64 { bytes.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) } }
 
-    /// Opens the directory through the mount of another open one; returns a descriptor or a negative errno.
-    func open(through mount: Int32) -> Int32 {
-        bytes.withUnsafeBufferPointer { buffer in
-            guard let base = buffer.baseAddress else { return -EINVAL }
-            return cal_open_key(mount, base, buffer.count)
-        }
+    /// Opens the directory through the mount of another open one.
+    func open(through mount: OpenFile) -> OpenFile? {
+        try? OpenFile(opened: cal_open_key(mount.descriptor, bytes, bytes.count))
     }
 }

@@ -1,38 +1,34 @@
 import CAlightLinux
 import Glibc
+import System
 
 /// A fanotify(7) group that reports writes, renames and deletions.
 ///
-/// `deinit` closes it.
+/// It is closed with the last reference.
 final class FanotifyGroup {
-    let descriptor: Int32
-    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1024, alignment: 8)
+    private let file: OpenFile
+    private let buffer: UnsafeMutableRawBufferPointer
 
-    /// Opens a group; sets `error` to the errno on failure.
+    /// Opens a group.
     ///
-    /// - Parameters:
-    ///   - isUnlimited: Whether the queue is unlimited, which needs CAP_SYS_ADMIN, as process ids do.
-    ///   - error: The errno.
-    init?(isUnlimited: Bool, error: inout Int32) {
-        descriptor = cal_fanotify_open(isUnlimited ? 1 : 0)
-        if descriptor < 0 {
-            error = -descriptor
-            return nil
-        }
+    /// - Parameter isUnlimited: Whether the queue is unlimited, which needs CAP_SYS_ADMIN, as process ids do.
+    /// - Throws: When the kernel refuses it.
+    init(isUnlimited: Bool) throws(SystemError) {
+        file = try OpenFile(opened: cal_fanotify_open(isUnlimited ? 1 : 0))
+        buffer = .allocate(byteCount: 64 * 1024, alignment: 8)
     }
 
-    deinit {
-        buffer.deallocate()
-        if descriptor >= 0 { close(descriptor) }
-    }
+    deinit { buffer.deallocate() }
+
+    var descriptor: Int32 { file.descriptor }
 
     /// Marks an open directory, or its whole file system; returns 0 or the errno.
-    func mark(_ directory: Int32, isFileSystem: Bool) -> Int32 {
-        cal_fanotify_mark(descriptor, directory, isFileSystem ? 1 : 0, 0)
+    func mark(_ directory: OpenFile, isFileSystem: Bool) -> Int32 {
+        cal_fanotify_mark(descriptor, directory.descriptor, isFileSystem ? 1 : 0, 0)
     }
 
     /// Removes the mark of a file system.
-    func unmarkFileSystem(of directory: Int32) { _ = cal_fanotify_mark(descriptor, directory, 1, 1) }
+    func unmarkFileSystem(of directory: OpenFile) { _ = cal_fanotify_mark(descriptor, directory.descriptor, 1, 1) }
 
     /// Reads the queue, up to the size of the buffer; returns whether there may be more.
     ///

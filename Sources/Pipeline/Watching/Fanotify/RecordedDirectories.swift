@@ -1,4 +1,3 @@
-import CAlightLinux
 import Glibc
 import System
 
@@ -26,18 +25,14 @@ struct RecordedDirectories {
     /// Adds an open directory as a root: everything below it matters.
     ///
     /// - Returns: False when the location of directories on its file system can't be determined.
-    mutating func add(_ directory: Int32, at path: PathBytes) -> Bool {
-        var status = cal_stat()
-        guard cal_stat_descriptor(directory, &status) == 0,
-            let key = DirectoryKey(of: directory), let location = Self.location(of: directory)
+    mutating func add(_ directory: OpenFile, at path: PathBytes) -> Bool {
+        guard let mount = try? directory.snapshot().mount, let key = DirectoryKey(of: directory),
+            let location = Self.location(of: directory), key.open(through: directory) != nil
         else { return false }
-        let opened = key.open(through: directory)
-        guard opened >= 0 else { return false }
-        close(opened)
         verdicts = [:]
-        let known = anchors.firstIndex { $0.mount == status.mount && $0.fileSystem == key.fileSystem }
+        let known = anchors.firstIndex { $0.mount == mount && $0.fileSystem == key.fileSystem }
         let index = known ?? anchors.count
-        if known == nil { anchors.append(Anchor(mount: status.mount, fileSystem: key.fileSystem)) }
+        if known == nil { anchors.append(Anchor(mount: mount, fileSystem: key.fileSystem)) }
         guard !anchors[index].roots.keys.contains(where: { location.isInside($0) }) else { return true }
         // The previous location of a root that was moved is removed.
         anchors[index].roots = anchors[index].roots.filter { $0.value != path }
@@ -47,7 +42,7 @@ struct RecordedDirectories {
 
     /// Adds the file system of a marked directory as one with marked directories only; false when its directories have
     /// no keys.
-    mutating func addMarked(_ directory: Int32) -> Bool {
+    mutating func addMarked(_ directory: OpenFile) -> Bool {
         guard let key = DirectoryKey(of: directory) else { return false }
         markedByDirectory.insert(key.fileSystem)
         verdicts = [:]
@@ -66,30 +61,23 @@ struct RecordedDirectories {
     }
 
     private func isInside(_ directory: DirectoryKey) -> Bool {
-        for anchor in anchors where anchor.fileSystem == directory.fileSystem {
+        anchors.contains { anchor in
             // No descriptor stays open, since that would keep the file system from being unmounted.
-            guard let mount = Self.open(anchor.roots.values) else { continue }
-            defer { close(mount) }
-            let opened = directory.open(through: mount)
-            guard opened >= 0 else { continue }
-            defer { close(opened) }
-            guard let location = Self.location(of: opened) else { continue }
-            if anchor.roots.keys.contains(where: { location.isInside($0) }) { return true }
+            guard anchor.fileSystem == directory.fileSystem, let mount = Self.open(anchor.roots.values),
+                let opened = directory.open(through: mount), let location = Self.location(of: opened)
+            else { return false }
+            return anchor.roots.keys.contains { location.isInside($0) }
         }
-        return false
     }
 
     /// Opens the first of the directories that exists.
-    private static func open(_ paths: some Sequence<PathBytes>) -> Int32? {
-        for path in paths {
-            let directory = path.withCString { Glibc.open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK) }
-            if directory >= 0 { return directory }
-        }
-        return nil
+    private static func open(_ paths: some Sequence<PathBytes>) -> OpenFile? {
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK
+        return paths.lazy.map { $0.withCString { Glibc.open($0, flags) } }.first { $0 >= 0 }.map { OpenFile($0) }
     }
 
     /// Returns the current path of an open directory, without symbolic links.
-    private static func location(of descriptor: Int32) -> PathBytes? {
-        KernelFileSystem().target(of: PathBytes("/proc/self/fd/\(descriptor)"))
+    private static func location(of directory: OpenFile) -> PathBytes? {
+        KernelFileSystem().target(of: PathBytes("/proc/self/fd/\(directory.descriptor)"))
     }
 }

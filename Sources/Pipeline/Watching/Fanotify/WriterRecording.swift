@@ -25,15 +25,10 @@ final class WriterRecording: Sendable {
     private let waker: Waker
 
     init(isUnlimited: Bool) throws(WatchError) {
-        var error: Int32 = 0
-        guard let group = FanotifyGroup(isUnlimited: isUnlimited, error: &error) else {
-            throw .refused("fanotify", errno: error)
+        let group = try WatchError.opening("fanotify") { () throws(SystemError) in
+            try FanotifyGroup(isUnlimited: isUnlimited)
         }
-        do throws(SystemError) {
-            waker = try Waker()
-        } catch {
-            throw .refused("eventfd", errno: error.errno)
-        }
+        waker = try WatchError.opening("eventfd") { () throws(SystemError) in try Waker() }
         descriptor = group.descriptor
         state = Mutex(State(group: group))
     }
@@ -61,13 +56,13 @@ final class WriterRecording: Sendable {
     /// Marks an open directory that is about to be watched, unless its whole file system is marked.
     ///
     /// - Parameters:
-    ///   - directory: The directory.
+    ///   - reader: The directory.
     ///   - path: Its path.
-    ///   - device: Its file system.
     ///   - isRoot: Whether it is the root of the tree.
     /// - Returns: The errno if it can't be marked, reported once per file system; 0 on success or if already reported.
-    func enter(_ directory: Int32, at path: PathBytes, device: UInt64, isRoot: Bool) -> Int32 {
-        state.withLock { state in
+    func enter(_ reader: DirectoryReader, at path: PathBytes, isRoot: Bool) -> Int32 {
+        let (directory, device) = (reader.file, reader.device)
+        return state.withLock { state in
             switch state.markings[device] {
             case .not: return 0
             case .whole:
@@ -162,8 +157,7 @@ final class WriterRecording: Sendable {
         // The path of an event may be its root.
         let top = directory.isInside(root) ? root : directory
         guard let reader = try? DirectoryReader(directory, below: top) else { return nil }
-        defer { reader.close() }
-        return DirectoryKey(of: reader.descriptor)
+        return DirectoryKey(of: reader.file)
     }
 
     /// Returns the keys of a directory and of all directories below it.
@@ -173,8 +167,7 @@ final class WriterRecording: Sendable {
         var rest = [path]
         while let directory = rest.popLast() {
             guard let reader = try? DirectoryReader(directory, below: top) else { continue }
-            defer { reader.close() }
-            if let key = DirectoryKey(of: reader.descriptor) { found.insert(key) }
+            if let key = DirectoryKey(of: reader.file) { found.insert(key) }
             try? reader.forEach { if reader.isDirectory($0) { rest.append(directory.appending($0.name)) } }
         }
         return found

@@ -71,26 +71,22 @@ package struct InotifyEvent {
 
 /// An inotify instance: adds watches, reads events.
 ///
-/// `deinit` closes it.
+/// It is closed with the last reference.
 package final class InotifyInstance {
-    let descriptor: Int32
+    private let file: OpenFile
     /// The header, a name of NAME_MAX bytes and its NUL.
     private static let longestEvent = MemoryLayout<inotify_event>.size + 256
-    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 8)
+    private let buffer: UnsafeMutableRawBufferPointer
 
-    /// Opens an instance; sets `error` to the errno on failure.
-    package init?(error: inout Int32) {
-        descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
-        guard descriptor >= 0 else {
-            error = errno
-            return nil
-        }
+    package init() throws(SystemError) {
+        let opened = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+        file = try OpenFile(opened: opened >= 0 ? opened : -errno)
+        buffer = .allocate(byteCount: 256 * 1024, alignment: 8)
     }
 
-    deinit {
-        buffer.deallocate()
-        if descriptor >= 0 { close(descriptor) }
-    }
+    deinit { buffer.deallocate() }
+
+    var descriptor: Int32 { file.descriptor }
 
     /// Watches a directory, not a symbolic link; returns its descriptor, or a negative errno.
     ///

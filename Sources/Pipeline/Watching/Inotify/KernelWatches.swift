@@ -20,22 +20,22 @@ struct KernelWatches {
     /// - Parameter spareDescriptor: An open descriptor, to determine which limit is reached.
     /// - Returns: The error if it can't be opened for another reason, once.
     mutating func open(spareDescriptor: Int32) -> WatchError? {
-        var error: Int32 = 0
-        inotify = InotifyInstance(error: &error)
-        if inotify != nil {
+        do throws(SystemError) {
+            inotify = try InotifyInstance()
             if instanceLimit != nil { (reportedNeed, notBefore, gap) = (0, nil, .seconds(5)) }
             instanceLimit = nil
             return nil
+        } catch {
+            // The same errno means that the process has too many descriptors; then nothing else can be opened either.
+            let spare = dup(spareDescriptor)
+            if spare >= 0 { close(spare) }
+            if error.errno == EMFILE, spare >= 0 {
+                instanceLimit = instanceLimit ?? .instances
+                return nil
+            }
+            defer { hasReportedRefusal = true }
+            return hasReportedRefusal ? nil : .refused("inotify", errno: error.errno)
         }
-        // The same errno means that the process has too many descriptors; then nothing else can be opened either.
-        let spare = dup(spareDescriptor)
-        if spare >= 0 { close(spare) }
-        if error == EMFILE, spare >= 0 {
-            instanceLimit = instanceLimit ?? .instances
-            return nil
-        }
-        defer { hasReportedRefusal = true }
-        return hasReportedRefusal ? nil : .refused("inotify", errno: error)
     }
 
     /// Records a need for watches; returns whether it has grown since the last report, and is to be reported now.

@@ -1,4 +1,3 @@
-import CAlightLinux
 import System
 
 /// The contents of a directory at the last poll, stored compactly as names and fingerprints.
@@ -29,8 +28,7 @@ struct PolledDirectory {
     init() {}
 
     /// Adds an entry with its metadata.
-    mutating func add(_ name: UnsafeRawBufferPointer, _ status: cal_stat) {
-        let file = Snapshot(status)
+    mutating func add(_ name: UnsafeRawBufferPointer, _ file: Snapshot) {
         let isDirectory = file.type == .directory
         var identity = Hasher()
         identity.combine(file.identity)
@@ -76,14 +74,9 @@ struct PolledDirectory {
     {
         var (old, new) = (0, 0)
         while old < earlier.entries.count || new < entries.count {
-            let order: Int
-            if old == earlier.entries.count {
-                order = 1
-            } else if new == entries.count {
-                order = -1
-            } else {
-                order = -compare(entries[new], earlier.entries[old], earlier)
-            }
+            let order =
+                old == earlier.entries.count
+                ? 1 : new == entries.count ? -1 : -compare(entries[new], earlier.entries[old], earlier)
             if order < 0 {
                 let entry = earlier.entries[old]
                 earlier.withName(entry) { body($0, entry.isDirectory, .vanished) }
