@@ -13,7 +13,7 @@ package final class ServedPlugin: Sendable {
         var running: [Int: ServingProcess] = [:]
         /// The files of the plugin, and their stamps when they were last checked.
         var files: [PathBytes] = []
-        var stamps: [FileStamp?]?
+        var stamps: [Snapshot?]?
         /// The directory that contains the scratch directories of its processes.
         var directory: PathBytes?
     }
@@ -63,7 +63,7 @@ package final class ServedPlugin: Sendable {
     ///   - parallel: The maximum number of processes at once; nil for the same as before.
     func check(files: [PathBytes]? = nil, parallel: Int? = nil) {
         let files = files ?? state.withLock { $0.files }
-        let stamps = files.map { FileStamp($0) }
+        let stamps = files.map { KernelFileSystem().stat(following: $0).snapshot }
         let directory = scratchDirectories.instance
         let isOutdated = state.withLock { state in
             defer { (state.files, state.stamps, state.directory) = (files, stamps, directory) }

@@ -139,7 +139,7 @@ package final class PluginDiscovery: Sendable {
     func exists(_ path: PathBytes) -> Bool { path.withCString { access($0, F_OK) } == 0 }
 
     private struct Entry {
-        var stamp: FileStamp
+        var stamp: Snapshot
         var result: Result<InstalledPlugin, Problem>
         var time = ContinuousClock.now
 
@@ -175,7 +175,7 @@ package final class PluginDiscovery: Sendable {
 
     /// Returns the plugin, which is described again only if its source has changed or an earlier failure is old.
     private func described(_ location: PathBytes, by source: PathBytes) throws(Problem) -> InstalledPlugin {
-        guard let stamp = FileStamp(source) else {
+        guard let stamp = KernelFileSystem().stat(following: source).snapshot else {
             throw Problem("'\(source)' is no longer there")
         }
         if let entry = known.withLock({ $0[source] }), entry.stamp == stamp, !entry.isOld {
