@@ -5,7 +5,8 @@ package struct PathWalk: Sequence, IteratorProtocol {
     /// The names that have not been visited, the next one last.
     private var names: [ArraySlice<UInt8>]
     private var links = 0
-    private var isFinished = false
+    /// Whether the last name did not exist, could not be read, or was one link too many.
+    package private(set) var isFinished = false
 
     /// The most links that the kernel follows.
     private static let maximumLinks = 40
@@ -20,6 +21,13 @@ package struct PathWalk: Sequence, IteratorProtocol {
     ///
     /// The walk ends with a name that does not exist or cannot be read, and with one link too many.
     package mutating func next() -> (location: PathBytes, found: DiskProbe.StatResult)? {
+        next { location, _ in KernelFileSystem().stat(location) }
+    }
+
+    /// Returns the same as ``next()``, as inspected by the closure, which also gets whether no name follows this one.
+    package mutating func next<Failure>(
+        _ inspect: (PathBytes, _ isLast: Bool) throws(Failure) -> DiskProbe.StatResult
+    ) throws(Failure) -> (location: PathBytes, found: DiskProbe.StatResult)? {
         while !isFinished, let name = names.popLast() {
             if name.elementsEqual([.dot]) { continue }
             if name.elementsEqual([.dot, .dot]) {
@@ -27,26 +35,21 @@ package struct PathWalk: Sequence, IteratorProtocol {
                 continue
             }
             let location = directory.appending(Array(name))
-            let found = KernelFileSystem().stat(location)
+            let found = try inspect(location, names.isEmpty)
             switch found.snapshot?.type {
             case .symlink?:
                 links += 1
-                guard links <= Self.maximumLinks, let target = KernelFileSystem().target(of: location)?.bytes else {
-                    finish(at: name)
-                    break
-                }
-                if target.first == .slash { directory = "/" }
-                names += target.split(separator: .slash).reversed()
+                let target = links <= Self.maximumLinks ? KernelFileSystem().target(of: location)?.bytes : nil
+                if target?.first == .slash { directory = "/" }
+                names += target?.split(separator: .slash).reversed() ?? [name]
+                isFinished = target == nil
             case _?: directory = location
-            case nil: finish(at: name)
+            case nil:
+                names.append(name)
+                isFinished = true
             }
             return (location, found)
         }
         return nil
-    }
-
-    private mutating func finish(at name: ArraySlice<UInt8>) {
-        names.append(name)
-        isFinished = true
     }
 }

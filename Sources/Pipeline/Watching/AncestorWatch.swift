@@ -30,84 +30,71 @@ struct AncestorWatch {
     init(following path: PathBytes, _ inotify: InotifyInstance?) {
         for _ in 0..<8 {
             self.init()
-            if follow(path, inotify) { return }
+            if (try? follow(path, inotify)) != nil { return }
         }
         // A process keeps moving directories; the root is checked again later.
         self.init()
         isReliable = false
     }
 
-    /// Resolves the path once; returns false when a directory vanished meanwhile.
-    private mutating func follow(_ path: PathBytes, _ inotify: InotifyInstance?) -> Bool {
-        var directory = PathBytes("/")
-        var rest = Array(path.bytes.split(separator: .slash).reversed())
-        var links = 0
-        while let name = rest.popLast() {
-            if name.elementsEqual([.dot]) { continue }
-            if name.elementsEqual([.dot, .dot]) {
-                directory = directory.parent
-                continue
-            }
-            let next = directory.appending(name)
-            var error: Int32 = 0
-            var isWatched = step(into: directory, name: rest.isEmpty ? name : nil, inotify, error: &error)
-            if error == ENOENT || error == ENOTDIR || error == ELOOP { return false }
-            var found = KernelFileSystem().stat(next)
-            if found.snapshot?.type != .directory {
-                // It may have changed before the name was watched.
-                if !rest.isEmpty { isWatched = step(into: directory, name: name, inotify, error: &error) }
-                found = KernelFileSystem().stat(next)
-                if !isWatched || FileSystemType.unreliable(at: directory) != nil { isReliable = false }
-            }
+    /// Resolves the path once; throws when a directory vanished meanwhile.
+    private mutating func follow(_ path: PathBytes, _ inotify: InotifyInstance?) throws(SystemError) {
+        var walk = PathWalk(path)
+        while let (location, found) = try walk.next({ (location, isLast) throws(SystemError) in
+            try inspect(location, isLast: isLast, inotify)
+        }) {
             switch found {
-            case .present(let snapshot) where snapshot.type == .directory: directory = next
+            case .present(let snapshot) where snapshot.type == .directory: continue
             case .present(let snapshot):
-                links += 1
-                guard LinkTrust.others(replacing: next, snapshot) == nil else {
+                if LinkTrust.others(replacing: location, snapshot) != nil {
                     // The owner of a link may change without an event for the root.
                     isReliable = false
                     end = .denied(errno: ELOOP)
-                    return true
+                } else if snapshot.type == .symlink, !walk.isFinished {
+                    continue
+                } else {
+                    end = .missing(nearest: location.parent, isOther: walk.end == location)
                 }
-                guard snapshot.type == .symlink, links <= 40, let target = KernelFileSystem().target(of: next)?.bytes
-                else {
-                    end = .missing(nearest: directory, isOther: rest.isEmpty)
-                    return true
-                }
-                if target.first == .slash { directory = "/" }
-                rest += target.split(separator: .slash).reversed()
-            case .absent:
-                end = .missing(nearest: directory, isOther: false)
-                return true
-            case .unreadable(let errno):
-                end = .denied(errno: errno)
-                return true
+            case .absent: end = .missing(nearest: location.parent, isOther: false)
+            case .unreadable(let errno): end = .denied(errno: errno)
             }
+            return
         }
-        guard let identity = KernelFileSystem().identity(of: directory) else { return false }
-        end = .directory(identity, directory)
-        return true
+        guard let identity = KernelFileSystem().identity(of: walk.end) else { throw SystemError(errno: ENOENT) }
+        end = .directory(identity, walk.end)
     }
 
-    /// Watches a directory above a root; returns false on failure.
-    private mutating func step(
-        into directory: PathBytes, name: ArraySlice<UInt8>?, _ inotify: InotifyInstance?, error: inout Int32
-    ) -> Bool {
+    /// Watches the directory of a name, and returns what has the name.
+    private mutating func inspect(
+        _ location: PathBytes, isLast: Bool, _ inotify: InotifyInstance?
+    ) throws(SystemError) -> DiskProbe.StatResult {
+        let (directory, name) = (location.parent, Array(location.lastComponent))
+        var error = step(into: directory, name: isLast ? name : nil, inotify)
+        if [ENOENT, ENOTDIR, ELOOP].contains(error) { throw SystemError(errno: error) }
+        let found = KernelFileSystem().stat(location)
+        if found.snapshot?.type == .directory { return found }
+        // It may have changed before the name was watched.
+        if !isLast { error = step(into: directory, name: name, inotify) }
+        if error != 0 || FileSystemType.unreliable(at: directory) != nil { isReliable = false }
+        return KernelFileSystem().stat(location)
+    }
+
+    /// Watches a directory above a root; returns 0 or the errno.
+    private mutating func step(into directory: PathBytes, name: [UInt8]?, _ inotify: InotifyInstance?) -> Int32 {
         guard let inotify else {
             isReliable = false
-            return false
+            return EMFILE
         }
         let watch = inotify.add(directory, name == nil ? .itself : .names)
-        if watch >= 0 {
-            steps.append(Step(watch: watch, name: name.map { Array($0) }))
-            return true
+        guard watch < 0 else {
+            steps.append(Step(watch: watch, name: name))
+            return 0
         }
-        error = -watch
-        if error == ENOSPC {
+        if watch == -ENOSPC {
             shortCount += 1
             isReliable = false
         }
-        return false
+        return -watch
     }
 }
 
@@ -115,8 +102,7 @@ struct AncestorWatch {
 struct AncestorTable {
     /// The roots by the name in the directory that leads to them; nil if only the directory itself matters.
     private var users: [WatchDescriptor: [[UInt8]?: [Int]]] = [:]
-    private var steps: [Int: [AncestorWatch.Step]] = [:]
-    private var shortCounts: [Int: Int] = [:]
+    private var watched: [Int: AncestorWatch] = [:]
     private(set) var shortCount = 0
 
     /// Returns the roots that depend on the directory itself.
@@ -135,15 +121,15 @@ struct AncestorTable {
     ///
     /// - Returns: The watches that no root needs any more.
     mutating func set(_ ancestors: AncestorWatch, of root: Int) -> [WatchDescriptor] {
-        let old = steps.updateValue(ancestors.steps, forKey: root) ?? []
+        let old = watched.updateValue(ancestors, forKey: root) ?? AncestorWatch()
         for step in ancestors.steps { users[step.watch, default: [:]][step.name, default: []].append(root) }
-        shortCount += ancestors.shortCount - (shortCounts.updateValue(ancestors.shortCount, forKey: root) ?? 0)
-        for step in old {
+        shortCount += ancestors.shortCount - old.shortCount
+        for step in old.steps {
             guard let index = users[step.watch]?[step.name]?.firstIndex(of: root) else { continue }
             users[step.watch]?[step.name]?.remove(at: index)
             if users[step.watch]?[step.name]?.isEmpty == true { users[step.watch]?[step.name] = nil }
         }
-        return Set(old.map(\.watch)).filter { watch in
+        return Set(old.steps.map(\.watch)).filter { watch in
             guard users[watch]?.isEmpty == true else { return false }
             users[watch] = nil
             return true
