@@ -56,7 +56,11 @@ struct DirectoryTree: ~Copyable {
 
     private var records: [Record] = []
     private var free: [Int32] = []
-    private var names = DirectoryNames()
+    private var names: [UInt8] = []
+    /// The length of the names of directories that have been removed.
+    private var forgottenNames = 0
+    /// The directories by parent and name, without the roots.
+    private var byName = NumberTable()
     /// The first directory with each watch.
     private var byWatch = NumberTable()
 
@@ -153,7 +157,7 @@ struct DirectoryTree: ~Copyable {
 
     func child(of parent: ID, named name: UnsafeRawBufferPointer) -> ID? {
         if records[Int(parent.index)].firstChild < 0 { return nil }
-        return names.child(of: parent.index, named: name, records).map { id($0) }
+        return index(of: name, in: parent.index).map { id($0) }
     }
 
     // MARK: Changes
@@ -162,7 +166,7 @@ struct DirectoryTree: ~Copyable {
 
     /// Returns the subdirectory of that name, adding it if necessary, and marks it as seen.
     mutating func enter(_ parent: ID, named name: UnsafeRawBufferPointer) -> ID {
-        if let found = names.child(of: parent.index, named: name, records) {
+        if let found = index(of: name, in: parent.index) {
             records[Int(found)].flags.insert(.seen)
             return id(found)
         }
@@ -171,24 +175,26 @@ struct DirectoryTree: ~Copyable {
         records[Int(child.index)].next = first
         if first >= 0 { records[Int(first)].previous = child.index }
         records[Int(parent.index)].firstChild = child.index
-        names.insert(child.index, records)
+        byName.insert(child.index, Self.hash(parent.index, name)) { [records, names] in
+            Self.hash(of: records[Int($0)], names)
+        }
         return child
     }
 
     mutating func insert(_ flags: Flags, of directory: ID) {
-        edition &+= 1
-        let added = flags.subtracting(records[Int(directory.index)].flags)
-        if added.contains(.short) { shortCount += 1 }
-        if added.contains(.failed) { failedCount += 1 }
-        records[Int(directory.index)].flags.formUnion(flags)
+        set(records[Int(directory.index)].flags.union(flags), of: directory.index)
     }
 
     mutating func remove(_ flags: Flags, of directory: ID) {
+        set(records[Int(directory.index)].flags.subtracting(flags), of: directory.index)
+    }
+
+    private mutating func set(_ flags: Flags, of index: Int32) {
         edition &+= 1
-        let removed = flags.intersection(records[Int(directory.index)].flags)
-        if removed.contains(.short) { shortCount -= 1 }
-        if removed.contains(.failed) { failedCount -= 1 }
-        records[Int(directory.index)].flags.subtract(flags)
+        let changed = flags.symmetricDifference(records[Int(index)].flags)
+        if changed.contains(.short) { shortCount += flags.contains(.short) ? 1 : -1 }
+        if changed.contains(.failed) { failedCount += flags.contains(.failed) ? 1 : -1 }
+        records[Int(index)].flags = flags
     }
 
     mutating func setDevice(_ device: UInt16, of directory: ID) { records[Int(directory.index)].device = device }
@@ -224,7 +230,6 @@ struct DirectoryTree: ~Copyable {
 
     /// Removes everything below a directory, and the directory too unless `keepingItself` is true.
     mutating func forget(_ directory: ID, keepingItself: Bool = false) -> Forgotten {
-        edition &+= 1
         var forgotten = Forgotten()
         var stack: [Int32] = []
         forEachChild(of: directory.index) { stack.append($0) }
@@ -238,17 +243,21 @@ struct DirectoryTree: ~Copyable {
             if index != directory.index { forEachChild(of: index) { stack.append($0) } }
             let watch = records[Int(index)].watch
             if watch >= 0, unlink(index) { forgotten.watches.append(watch) }
-            let flags = records[Int(index)].flags
-            if flags.isPolled { forgotten.polled.append(id(index)) }
-            if flags.contains(.short) { shortCount -= 1 }
-            if flags.contains(.failed) { failedCount -= 1 }
-            names.forget(index, records)
+            let record = records[Int(index)]
+            if record.flags.isPolled { forgotten.polled.append(id(index)) }
+            set([], of: index)
+            if !record.isRoot {
+                byName.remove(index, Self.hash(of: record, names)) { [records, names] in
+                    Self.hash(of: records[Int($0)], names)
+                }
+            }
+            forgottenNames += Int(record.nameLength)
             records[Int(index)].generation &+= 1
             records[Int(index)].nameLength = 0
             free.append(index)
             count -= 1
         }
-        names.packIfWorthwhile(&records)
+        if forgottenNames > 4096, forgottenNames > names.count / 2 { packNames() }
         return forgotten
     }
 
@@ -322,10 +331,11 @@ struct DirectoryTree: ~Copyable {
 
     private mutating func makeRecord(parent: Int32, name: UnsafeRawBufferPointer) -> ID {
         edition &+= 1
-        let start = names.append(name)
         count += 1
         var record = Record(
-            parent: parent, nameStart: start, generation: 0, nameLength: UInt16(name.count), isRoot: parent < 0)
+            parent: parent, nameStart: UInt32(names.count), generation: 0, nameLength: UInt16(name.count),
+            isRoot: parent < 0)
+        names.append(contentsOf: name)
         record.flags = .seen
         if let index = free.popLast() {
             record.generation = records[Int(index)].generation
@@ -367,6 +377,49 @@ struct DirectoryTree: ~Copyable {
         while records[Int(current)].sharing != index { current = records[Int(current)].sharing }
         records[Int(current)].sharing = after
         return false
+    }
+
+    // MARK: Names
+
+    private func index(of name: UnsafeRawBufferPointer, in parent: Int32) -> Int32? {
+        byName.first(Self.hash(parent, name)) { index in
+            let record = records[Int(index)]
+            return record.parent == parent && Self.withName(of: record, names) { $0.compare(name) == 0 }
+        }
+    }
+
+    /// Removes the names of forgotten directories.
+    private mutating func packNames() {
+        var packed: [UInt8] = []
+        packed.reserveCapacity(names.count - forgottenNames)
+        for index in records.indices where records[index].nameLength > 0 {
+            let start = packed.count
+            Self.withName(of: records[index], names) { packed.append(contentsOf: $0) }
+            records[index].nameStart = UInt32(start)
+        }
+        names = packed
+        forgottenNames = 0
+    }
+
+    private static func withName<Result>(
+        of record: Record, _ names: [UInt8], _ body: (UnsafeRawBufferPointer) -> Result
+    ) -> Result {
+        let start = Int(record.nameStart)
+        return names.withUnsafeBytes {
+            body(UnsafeRawBufferPointer(rebasing: $0[start..<(start + Int(record.nameLength))]))
+        }
+    }
+
+    private static func hash(_ parent: Int32, _ name: UnsafeRawBufferPointer) -> Int {
+        // Seeded, so that colliding names can't be chosen deliberately.
+        var hasher = Hasher()
+        hasher.combine(parent)
+        hasher.combine(bytes: name)
+        return hasher.finalize()
+    }
+
+    private static func hash(of record: Record, _ names: [UInt8]) -> Int {
+        withName(of: record, names) { hash(record.parent, $0) }
     }
 
     // MARK: Watches
