@@ -85,7 +85,7 @@ struct AncestorWatch {
             isReliable = false
             return EMFILE
         }
-        let watch = inotify.add(directory, name == nil ? .itself : .names)
+        let watch = inotify.add(directory, name == nil ? WatchMask.itself : WatchMask.names)
         guard watch < 0 else {
             steps.append(Step(watch: watch, name: name))
             return 0

@@ -148,9 +148,9 @@ extension WatchLoop {
     }
 
     /// Returns the inotify mask for a directory in a tree.
-    func mask(for path: PathBytes) -> InotifyMask {
-        guard scope.canMatch(path) else { return .names }
-        return [.names, .closeWrite, .modify, scope.isRaw ? .raw : []]
+    func mask(for path: PathBytes) -> Int32 {
+        guard scope.canMatch(path) else { return WatchMask.names }
+        return WatchMask.names | IN_CLOSE_WRITE | IN_MODIFY | (scope.isRaw ? WatchMask.raw : 0)
     }
 
     /// Opens a directory of a root's tree; the root stays open until ``closeDirectories()``.

@@ -281,18 +281,18 @@ final class WatchLoop {
     }
 
     private func handle(_ event: InotifyEvent) {
-        if event.has(.overflow) {
+        if event.has(IN_Q_OVERFLOW) {
             progress.isRescanWanted = true
             reports.append(progress.isOverflow ? .overflowAgain : .overflow)
             progress.isOverflow = true
-        } else if event.has(.unmount) {
+        } else if event.has(IN_UNMOUNT) {
             unmounted(event.watch)
-        } else if event.has(.ignored) {
+        } else if event.has(IN_IGNORED) {
             ended(event.watch)
         } else if event.name.isEmpty {
             handleItself(event)
         } else {
-            if event.has([.create, .movedTo, .movedFrom, .delete, .attrib]) {
+            if event.has(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB) {
                 roots.suspects.formUnion(roots.ancestors.roots(event.watch, event.name))
             }
             // Nearly always true, and avoids building an array.
@@ -322,12 +322,12 @@ final class WatchLoop {
 
     /// Handles an event about the watched directory itself.
     private func handleItself(_ event: InotifyEvent) {
-        if event.has([.moveSelf, .deleteSelf]) { roots.suspects.formUnion(roots.ancestors.roots(event.watch)) }
-        guard event.has([.moveSelf, .attrib]) else { return }
+        if event.has(IN_MOVE_SELF | IN_DELETE_SELF) { roots.suspects.formUnion(roots.ancestors.roots(event.watch)) }
+        guard event.has(IN_MOVE_SELF | IN_ATTRIB) else { return }
         for directory in tree.directories(of: event.watch) {
             if let root = roots.index(ofTop: directory) {
                 roots.suspects.insert(root)
-            } else if event.has(.moveSelf) {
+            } else if event.has(IN_MOVE_SELF) {
                 pollParent(of: directory)
             }
         }
@@ -359,7 +359,7 @@ final class WatchLoop {
         let path = PathBytes(lastPrefix?.bytes ?? [], event.name)
         if event.isDirectory {
             handleSubdirectory(event, in: directory, path)
-            if event.has(.movedFrom), scope.reaches(path) { signs.insert(.subtree) }
+            if event.has(IN_MOVED_FROM), scope.reaches(path) { signs.insert(.subtree) }
         }
         if !signs.isEmpty, scope.takes(path) || signs.contains(.subtree) {
             if let slot { recent.set(hints.count, at: slot) }
@@ -370,7 +370,7 @@ final class WatchLoop {
     private func handleSubdirectory(_ event: InotifyEvent, in directory: DirectoryTree.ID, _ path: PathBytes) {
         guard let index = roots.index(ofTop: tree.root(of: directory)), isEntered(path, index) else { return }
         let child = tree.child(of: directory, named: event.name)
-        if event.has([.delete, .movedFrom]) {
+        if event.has(IN_DELETE | IN_MOVED_FROM) {
             // Its watches would report wrong paths, or none.
             if let child { lose(child) }
             // If two directories were exchanged, another one has the name already.
@@ -379,12 +379,12 @@ final class WatchLoop {
             } catch {
                 if [ENOENT, ENOTDIR, ELOOP].contains(error.errno) { return }
             }
-        } else if event.has([.create, .movedTo]) {
+        } else if event.has(IN_CREATE | IN_MOVED_TO) {
             // A listing may have found it before; a directory that already has a watch has been or will be listed.
             if let child, let watch = tree.watch(of: child), watch == addWatch(at: path, in: index) { return }
             if let child { lose(child) }
         } else {
-            guard event.has(.attrib) else { return }
+            guard event.has(IN_ATTRIB) else { return }
             if let child { return retry(child) }
         }
         listings.add(ListingQueue.Visit(directory: tree.enter(directory, named: event.name), origin: .live))
