@@ -19,24 +19,16 @@ package final class WriterRecorder: Sendable {
 
     /// Opens the fanotify group and starts the thread.
     ///
-    /// - Throws: When the kernel refuses a group to this process; EPERM means that it lacks CAP_SYS_ADMIN.
-    package convenience init() throws(WatchError) { try self.init(isUnlimited: true, isReading: true) }
-
-    /// Creates a recorder with options for tests.
-    ///
     /// - Parameters:
-    ///   - isUnlimited: Whether the kernel queue is unlimited.
-    ///   - isReading: Whether a thread reads the queue; otherwise only ``writer(of:isTree:)`` reads it.
-    /// - Throws: The same errors as `init()`.
-    init(isUnlimited: Bool, isReading: Bool) throws(WatchError) {
+    ///   - isUnlimited: Whether the kernel queue is unlimited; false in tests.
+    ///   - isReading: Whether a thread reads the queue; otherwise, in tests, only ``writer(of:isTree:)`` reads it.
+    /// - Throws: When the kernel refuses a group to this process; EPERM means that it lacks CAP_SYS_ADMIN.
+    package init(isUnlimited: Bool = true, isReading: Bool = true) throws(WatchError) {
         let recording = try WriterRecording(isUnlimited: isUnlimited)
+        let started = isReading ? WorkerThread(name: "alight-writers", body: { recording.run() }) : nil
+        if isReading, started == nil { throw .refused("thread", errno: EAGAIN) }
         self.recording = recording
-        thread = Mutex(nil)
-        guard isReading else { return }
-        guard let started = WorkerThread(name: "alight-writers", body: { recording.run() }) else {
-            throw .refused("thread", errno: EAGAIN)
-        }
-        thread.withLock { $0 = started }
+        thread = Mutex(started)
     }
 
     deinit { stop() }
