@@ -10,11 +10,8 @@ struct ObservedChange: Sendable {
     var replaced: Snapshot?
 }
 
-/// The reason why an observation ended.
-enum Termination: Sendable {
-    case finished
-    case failed(ObservationError)
-}
+/// The reason why an observation ended: it was stopped, or it failed.
+typealias Termination = Result<Void, ObservationError>
 
 /// The position of one reader: the events that it has not received yet.
 final class Consumer: Sendable {
@@ -45,7 +42,7 @@ final class Consumer: Sendable {
         wake { state in
             guard state.termination == nil else { return false }
             state.termination = termination
-            if case .finished = termination { state.rows = ReaderRows(mask: []) }
+            if case .success = termination { state.rows = ReaderRows(mask: []) }
             return true
         }
     }
@@ -71,24 +68,16 @@ final class Consumer: Sendable {
             (all ? state.rows.takeAll() : state.rows.takeFirst().map { [$0] } ?? [], state.termination)
         }
         if !events.isEmpty { return events }
-        switch termination {
-        case .failed(let error): throw error
-        case .finished: return []
-        case nil: return nil
-        }
+        try termination?.get()
+        return termination == nil ? nil : []
     }
 
     /// Suspends until there may be an event, the end, or a cancellation.
     func wait(isolation: isolated (any Actor)?) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation(isolation: isolation) { continuation in
-                let isOver = state.withLock { state in
-                    // A cancellation is either detected here, or finds the waiter in the list.
-                    if Task.isCancelled || state.termination != nil || !state.rows.isEmpty { return true }
-                    state.waiters.append { continuation.resume() }
-                    return false
-                }
-                if isOver { continuation.resume() }
+                // A cancellation is either detected here, or finds the waiter in the list.
+                if !register(unless: { Task.isCancelled }, { continuation.resume() }) { continuation.resume() }
             }
         } onCancel: {
             wake { _ in true }
@@ -98,11 +87,15 @@ final class Consumer: Sendable {
     /// Blocks until there may be an event, or the end.
     func wait() {
         let isTime = DispatchSemaphore(value: 0)
-        let isOver = state.withLock { state in
-            if state.termination != nil || !state.rows.isEmpty { return true }
-            state.waiters.append { isTime.signal() }
-            return false
+        if register({ isTime.signal() }) { isTime.wait() }
+    }
+
+    /// Adds a waiter, unless there is something to take, or the condition is met; returns whether it was added.
+    private func register(unless isOver: () -> Bool = { false }, _ waiter: @escaping @Sendable () -> Void) -> Bool {
+        state.withLock { state in
+            if isOver() || state.termination != nil || !state.rows.isEmpty { return false }
+            state.waiters.append(waiter)
+            return true
         }
-        if !isOver { isTime.wait() }
     }
 }

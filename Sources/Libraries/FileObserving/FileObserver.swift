@@ -153,15 +153,9 @@ public final class FileObserver: Sendable {
 
             init(_ position: Position) { self.position = position }
 
-            /// Returns the next event.
+            /// Returns the next event, for a caller in the given isolation.
             ///
             /// Suspends without blocking a thread. If its task is cancelled, it returns nil at once.
-            ///
-            /// - Returns: The event; nil when the observer was stopped or the task cancelled.
-            /// - Throws: When a root can't be watched; there are no further events then.
-            public mutating func next() async throws(ObservationError) -> FileEvent? { try await next(isolation: nil) }
-
-            /// Returns the next event, for a caller in the given isolation.
             ///
             /// - Parameter actor: The isolation of the caller.
             /// - Returns: The event; nil when the observer was stopped or the task cancelled.
@@ -187,15 +181,8 @@ public final class FileObserver: Sendable {
 
             init(_ position: Position) { self.position = position }
 
-            /// Returns all events since the last call; waits for at least one event.
-            ///
-            /// - Returns: The events; nil when the observer was stopped or the task cancelled.
-            /// - Throws: When a root can't be watched; there are no further events then.
-            public mutating func next() async throws(ObservationError) -> [FileEvent]? {
-                try await next(isolation: nil)
-            }
-
-            /// Returns all events since the last call, for a caller in the given isolation.
+            /// Returns all events since the last call, for a caller in the given isolation; waits for at least one
+            /// event.
             ///
             /// - Parameter actor: The isolation of the caller.
             /// - Returns: The events; nil when the observer was stopped or the task cancelled.

@@ -9,15 +9,12 @@ public struct ObservationClock: Sendable {
     /// Returns a clock that only a test advances.
     public static func manual(_ clock: ManualClock) -> ObservationClock { ObservationClock(manual: clock) }
 
-    private let manual: ManualClock?
+    let manual: ManualClock?
 
     var now: ContinuousClock.Instant { manual?.now ?? ContinuousClock.now }
 
     /// Returns the time at which a sleeper has to wake up by itself; nil when the clock wakes it.
     func deadline(_ instant: ContinuousClock.Instant?) -> ContinuousClock.Instant? { manual == nil ? instant : nil }
-
-    func add(_ wake: Wake) { manual?.add(wake) }
-    func remove(_ wake: Wake) { manual?.remove(wake) }
 }
 
 /// A clock for tests, which only moves when it is advanced.

@@ -86,7 +86,7 @@ final class ObservationCore: Sendable {
     }
 
     func unsubscribe(_ consumer: Consumer) {
-        consumer.end(.finished)
+        consumer.end(.success(()))
         state.withLock { state in
             state.consumers[ObjectIdentifier(consumer)] = nil
             state.orders.newConsumers.removeAll { $0 === consumer }
@@ -115,7 +115,7 @@ final class ObservationCore: Sendable {
     }
 
     private static func start(_ state: State) -> Result<Int, ObservationError>? {
-        if case .failed(let error) = state.termination { return .failure(error) }
+        if case .failure(let error) = state.termination { return .failure(error) }
         return state.directories.map { .success($0) } ?? (state.termination == nil ? nil : .success(0))
     }
 

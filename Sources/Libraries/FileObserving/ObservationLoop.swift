@@ -39,9 +39,9 @@ struct ObservationLoop: ~Copyable {
     /// Runs until it is stopped or can't continue; returns the reason.
     mutating func run() -> Termination {
         let clock = core.plan.options.clock
-        clock.add(core.wake)
+        clock.manual?.add(core.wake)
         defer {
-            clock.remove(core.wake)
+            clock.manual?.remove(core.wake)
             source.stop()
         }
         while true {
@@ -49,7 +49,7 @@ struct ObservationLoop: ~Copyable {
             let orders = core.takeOrders()
             if orders.isStopped {
                 finish(orders)
-                return .finished
+                return .success(())
             }
             if orders.isRescanWanted { source.rescan() }
             let batch = core.queue.take()
@@ -59,7 +59,7 @@ struct ObservationLoop: ~Copyable {
             for report in batch.reports + later {
                 if let error = take(report) {
                     finish(orders)
-                    return .failed(error)
+                    return .failure(error)
                 }
             }
             for consumer in orders.newConsumers { welcome(consumer) }
@@ -81,8 +81,7 @@ struct ObservationLoop: ~Copyable {
     /// Answers the pending requests when the loop stops.
     private func finish(_ orders: ObservationCore.Orders) {
         for consumer in orders.newConsumers { core.admit(consumer) }
-        for waiter in orders.barriers { waiter.resume() }
-        for waiter in orders.snapshots { waiter.resume(returning: snapshot) }
+        answer(orders, isDone: true)
     }
 
     /// Delivers settled events and watcher events; returns the watcher's reports from that time.
