@@ -8,18 +8,13 @@ extension PartialFile {
     package static func companion(of location: DiskProbe.Location, size: UInt64, in fileSystem: any FileSystem)
         -> PathBytes?
     {
-        let name = location.name.lastComponent
         for entry in companions where size == 0 || !entry.isForEmptyFilesOnly {
-            let companion = location.beside(entry.prefix + name + entry.suffix)
+            let name = entry.prefix + location.name.lastComponent + entry.suffix
+            let companion =
+                location.directory.map { DiskProbe.Location($0, PathBytes(name)) }
+                ?? DiskProbe.Location(location.name.parent.appending(name))
             if case .present = fileSystem.stat(companion) { return companion.name }
         }
         return nil
-    }
-}
-
-extension DiskProbe.Location {
-    /// Returns the location of another name in the same directory.
-    fileprivate func beside(_ name: [UInt8]) -> Self {
-        directory.map { Self($0, PathBytes(name)) } ?? Self(self.name.parent.appending(name))
     }
 }

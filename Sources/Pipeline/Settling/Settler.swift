@@ -44,9 +44,6 @@ public struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
         @inlinable static func < (left: Deadline, right: Deadline) -> Bool {
             (left.due, left.sequence) < (right.due, right.sequence)
         }
-        @inlinable static func == (left: Deadline, right: Deadline) -> Bool {
-            (left.due, left.sequence) == (right.due, right.sequence)
-        }
     }
 
     @usableFromInline var waiting: [Key: Waiting] = [:]
