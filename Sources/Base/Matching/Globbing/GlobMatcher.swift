@@ -101,7 +101,7 @@ extension GlobProgram {
         }
     }
 
-    private static func endOfName(_ path: Span<UInt8>, from start: Int) -> Int {
+    static func endOfName(_ path: Span<UInt8>, from start: Int) -> Int {
         var end = start
         while end < path.count, path[end] != .slash { end += 1 }
         return end

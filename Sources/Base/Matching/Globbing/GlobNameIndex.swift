@@ -43,8 +43,7 @@ struct GlobNameIndex: Sendable {
         var isInHidden = false
         var start = 0
         while start < path.count {
-            var end = start
-            while end < path.count, path[end] != .slash { end += 1 }
+            let end = GlobProgram.endOfName(path, from: start)
             // A path with an empty name matches nothing from there on.
             guard end > start else { return false }
             let name = start..<end
