@@ -19,16 +19,11 @@ import CLibPCRE2
 package final class RegularExpression: Sendable, Hashable {
     /// The result of a search.
     package enum Search: Sendable, Hashable {
-        case found(Match)
+        /// The bytes that each group matched, the whole match first; nil for a group that did not take part.
+        case found(groups: [[UInt8]?])
         case notFound
         /// The search exceeded the limit of steps or memory.
         case tooComplex
-    }
-
-    /// A match of the pattern.
-    package struct Match: Sendable, Hashable {
-        /// The bytes that each group matched, the whole match first; nil for a group that did not take part.
-        package var groups: [[UInt8]?]
     }
 
     /// The pattern as it was written.
@@ -147,7 +142,7 @@ private final class Compiled: @unchecked Sendable {
             guard group < result, start >= 0, end <= subject.count else { return nil }
             return start <= end ? Array(subject[start..<end]) : []
         }
-        return .found(RegularExpression.Match(groups: groups))
+        return .found(groups: groups)
     }
 
     private static func withAddress<Result>(of bytes: [UInt8], _ body: (UnsafePointer<UInt8>) -> Result) -> Result {

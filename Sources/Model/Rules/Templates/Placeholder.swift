@@ -182,12 +182,12 @@ package struct Captures: Sendable, Hashable {
     package init(of path: PathBytes, by expressions: [RegularExpression]) {
         let name = path.lastComponent
         for expression in expressions.reversed() {
-            guard case .found(let match) = expression.search(name) else { continue }
-            for number in 0..<match.groups.count where number > 0 {
-                numbered[number] = Self.safe(match.groups[number] ?? [])
+            guard case .found(let groups) = expression.search(name) else { continue }
+            for number in 0..<groups.count where number > 0 {
+                numbered[number] = Self.safe(groups[number] ?? [])
             }
             for (word, numbers) in expression.names {
-                named[word] = Self.safe(numbers.lazy.compactMap { match.groups[$0] }.first ?? [])
+                named[word] = Self.safe(numbers.lazy.compactMap { groups[$0] }.first ?? [])
             }
         }
     }

@@ -3,8 +3,8 @@ import Testing
 
 struct RegularExpressionTests {
     private static func groups(_ pattern: String, _ name: [UInt8]) throws -> [[UInt8]?]? {
-        guard case .found(let match) = try RegularExpression(pattern).search(name) else { return nil }
-        return match.groups
+        guard case .found(let groups) = try RegularExpression(pattern).search(name) else { return nil }
+        return groups
     }
 
     private static func groups(_ pattern: String, _ name: String) throws -> [String?]? {
