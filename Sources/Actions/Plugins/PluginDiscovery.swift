@@ -62,8 +62,7 @@ package final class PluginDiscovery: Sendable {
 
     /// Returns the reason why a file or directory of the right name is not a plugin.
     func nearMiss(_ path: PathBytes, name: String) -> Problem {
-        var status = stat()
-        if path.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR {
+        if KernelFileSystem().stat(following: path).snapshot?.type == .directory {
             return Problem("'\(path)' has neither a plugin.yaml nor an executable '\(name)'", help: "add one of them")
         }
         return ExecutableCheck.problem(with: path) ?? Problem("'\(path)' is not a plugin")

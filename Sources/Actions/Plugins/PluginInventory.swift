@@ -1,5 +1,4 @@
 import ActionAPI
-import Glibc
 package import Rules
 package import System
 
@@ -73,11 +72,9 @@ extension PluginDiscovery {
     ///
     /// A README next to the plugins does not, nor does a directory of modules.
     private func isMeantAsPlugin(_ path: PathBytes) -> Bool {
-        var status = stat()
-        guard path.withCString({ stat($0, &status) }) == 0 else { return false }
-        switch status.st_mode & S_IFMT {
-        case S_IFREG: return ScriptLine(of: path) != nil
-        case S_IFDIR:
+        switch KernelFileSystem().stat(following: path).snapshot?.type {
+        case .file: return ScriptLine(of: path) != nil
+        case .directory:
             return entries(of: path).contains { entry in
                 entry == "plugin.yml" || entry == "plugin.json"
                     || ExecutableCheck.problem(with: path.appending(entry)) == nil

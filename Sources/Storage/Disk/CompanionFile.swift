@@ -22,13 +22,12 @@ enum CompanionFile: String, CaseIterable {
     /// Each existing companion has to be a regular file with one link, owned by this user, the journal's user or
     /// root.
     static func check(of journal: PathBytes) throws(JournalError) {
-        var status = stat()
         var owners: Set<uid_t> = [0, geteuid()]
-        if journal.withCString({ lstat($0, &status) }) == 0 { owners.insert(status.st_uid) }
+        if let snapshot = KernelFileSystem().stat(journal).snapshot { owners.insert(snapshot.uid) }
         for file in allCases {
             let path = file.path(of: journal)
-            guard path.withCString({ lstat($0, &status) }) == 0 else { continue }
-            guard status.st_mode & S_IFMT == S_IFREG, status.st_nlink <= 1, owners.contains(status.st_uid) else {
+            guard let snapshot = KernelFileSystem().stat(path).snapshot else { continue }
+            guard snapshot.type == .file, snapshot.links <= 1, owners.contains(snapshot.uid) else {
                 throw .untrusted(path)
             }
         }

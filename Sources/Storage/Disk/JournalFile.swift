@@ -34,9 +34,8 @@ enum JournalFile {
     /// - Returns: The path without symbolic links.
     static func check(_ path: PathBytes) throws(JournalError) -> PathBytes {
         let path = resolve(path)
-        var status = stat()
-        if path.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFREG {
-            throw status.st_mode & S_IFMT == S_IFDIR ? .isDirectory(path) : .notJournal(path)
+        if let type = KernelFileSystem().stat(following: path).snapshot?.type, type != .file {
+            throw type == .directory ? .isDirectory(path) : .notJournal(path)
         }
         try CompanionFile.check(of: path)
         return path
@@ -106,8 +105,7 @@ enum JournalFile {
 
     /// Whether everything is in the file itself, and the log contains nothing that is still to be moved into it.
     private static func hasEmptyLog(_ path: PathBytes) -> Bool {
-        var status = stat()
-        return CompanionFile.log.path(of: path).withCString { stat($0, &status) } != 0 || status.st_size == 0
+        KernelFileSystem().stat(following: CompanionFile.log.path(of: path)).snapshot?.size ?? 0 == 0
     }
 
     // MARK: SQLite
@@ -209,10 +207,7 @@ enum JournalFile {
         var status = statvfs()
         guard path.parent.withCString({ statvfs($0, &status) }) == 0 else { return Int(fewest) }
         var available = UInt64(status.f_bavail) * UInt64(status.f_frsize)
-        var log = stat()
-        if CompanionFile.log.path(of: path).withCString({ stat($0, &log) }) == 0 {
-            available += UInt64(max(0, log.st_size))
-        }
+        available += KernelFileSystem().stat(following: CompanionFile.log.path(of: path)).snapshot?.size ?? 0
         return Int(min(most, max(fewest, available / 8 / 4_096)))
     }
 

@@ -1,4 +1,3 @@
-import Glibc
 import System
 
 /// The lock that SQLite takes while it writes to a file with a log, as listed by the kernel.
@@ -10,13 +9,12 @@ enum WriteLock {
 
     /// Returns the process that writes, with its name; nil if none is visible, such as one in another container.
     static func holder(of journal: PathBytes) -> String? {
-        var status = stat()
-        guard CompanionFile.memory.path(of: journal).withCString({ stat($0, &status) }) == 0 else { return nil }
-        let inode = "\(status.st_ino)"
+        let memory = CompanionFile.memory.path(of: journal)
+        guard let inode = KernelFileSystem().stat(following: memory).snapshot?.identity.inode else { return nil }
         for line in ProcFile.text(of: "/proc/locks").split(separator: "\n") {
             let words = line.split(separator: " ")
             guard words.count == 8, words[1] == "POSIX", words[3] == "WRITE", words[6] == offset,
-                words[5].split(separator: ":").last.map(String.init) == inode
+                words[5].split(separator: ":").last.flatMap({ UInt64($0) }) == inode
             else { continue }
             let name = ProcFile.name(of: words[4])
             return "process \(words[4])" + (name.isEmpty ? "" : " (\(name))")

@@ -120,11 +120,10 @@ package struct RuntimeDirectories: Sendable {
     /// Returns why another user could replace what is created in the directory.
     private func problem(withParent directory: PathBytes) -> String? {
         if user == 0, LinkTrust.isMeaningful { return OwnershipCheck.problem(with: directory)?.message }
-        var status = stat()
         // The second call reports that it does not exist.
-        guard directory.withCString({ stat($0, &status) }) == 0 else { return nil }
-        let isForeign = ![0, user, Self.unmapped].contains(status.st_uid)
-        guard isForeign || (status.st_mode & 0o022 != 0 && status.st_mode & S_ISVTX == 0) else { return nil }
+        guard let found = KernelFileSystem().stat(following: directory).snapshot else { return nil }
+        let isForeign = ![0, user, Self.unmapped].contains(found.uid)
+        guard isForeign || (found.mode & 0o022 != 0 && mode_t(found.mode) & S_ISVTX == 0) else { return nil }
         return "other users could replace files in '\(directory)'"
     }
 

@@ -184,9 +184,8 @@ private enum WatchedPath {
         let path = text.hasPrefix("/") ? PathBytes(text).normalized : directory.appending(text).normalized
         let name = relative(path.escapedForGlob)
         let below = name.map { $0.appending("**") } ?? "**"
-        var status = stat()
-        if path.withCString({ stat($0, &status) }) == 0 {
-            return [status.st_mode & S_IFMT == S_IFDIR ? below : name ?? below]
+        if let snapshot = KernelFileSystem().stat(following: path).snapshot {
+            return [snapshot.type == .directory ? below : name ?? below]
         }
         guard text.utf8.contains(where: { "*?[{".utf8.contains($0) }) else { return [name ?? below, below] }
         // The directory in front of a relative glob is not part of the pattern, so it is escaped.

@@ -98,9 +98,8 @@ final class RunningOperations: Operations {
     private var journalSize: Int64 {
         guard let journal else { return 0 }
         return ["", "-wal"].reduce(0) { size, suffix in
-            var file = stat()
-            let path = PathBytes(journal.bytes + suffix.utf8)
-            return path.withCString { stat($0, &file) } == 0 ? size + Int64(file.st_size) : size
+            let file = KernelFileSystem().stat(following: PathBytes(journal.bytes + suffix.utf8)).snapshot
+            return size + Int64(file?.size ?? 0)
         }
     }
 
