@@ -256,7 +256,7 @@ let package = Package(
             ]),
 
         // Tests.
-        tests("System", in: "Base", ["FileEvents", "System", "TestKit"]),
+        tests("System", in: "Base", ["CAlightLinux", "FileEvents", "System", "TestKit"]),
         tests("JSON", in: "Base", ["JSON", "TestKit"]),
         tests("Globbing", in: "Base/Matching", ["Globbing", "TestKit"]),
         tests("RegularExpressions", in: "Base/Matching", ["RegularExpressions"]),

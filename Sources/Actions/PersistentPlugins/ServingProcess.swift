@@ -1,4 +1,5 @@
 import ActionAPI
+import CAlightLinux
 import Glibc
 import Logging
 import Programs
@@ -72,9 +73,9 @@ final class ServingProcess: EventSource, @unchecked Sendable {
     private func begin() {
         turn.withLock { _ in
             let loop = EventLoop.shared
-            loop.watch(process.input.raw, .writable, for: self, as: Stream.input.rawValue)
-            loop.watch(process.output.raw, .receives, for: self, as: Stream.output.rawValue)
-            loop.watch(process.error.raw, .receives, for: self, as: Stream.error.rawValue)
+            loop.watch(process.input.raw, CAL_WRITABLE, for: self, as: Stream.input.rawValue)
+            loop.watch(process.output.raw, CAL_RECEIVES, for: self, as: Stream.output.rawValue)
+            loop.watch(process.error.raw, CAL_RECEIVES, for: self, as: Stream.error.rawValue)
             process.whenReady { [self] in handle { $0.isOver = $0.process.checkForEnd() } }
         }
         plugin.add(self, number)

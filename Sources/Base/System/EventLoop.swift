@@ -1,4 +1,4 @@
-import CAlightLinux
+package import CAlightLinux
 import Glibc
 import Synchronization
 
@@ -19,14 +19,6 @@ package protocol EventSource: AnyObject, Sendable {
 /// It holds no source: one that nothing else refers to gets no more events.
 package final class EventLoop: Sendable {
     package static let shared = EventLoop()
-
-    /// How a descriptor is watched.
-    package enum Readiness {
-        /// Whenever it becomes writable.
-        case writable
-        /// Whenever something arrives.
-        case receives
-    }
 
     private struct Entry: Sendable {
         weak var source: (any EventSource)?
@@ -93,15 +85,14 @@ package final class EventLoop: Sendable {
     ///   - readiness: The events to report, once for each change.
     ///   - source: Receives them.
     ///   - number: The number of the descriptor for the source, less than 8.
-    package func watch(_ descriptor: Int32, _ readiness: Readiness, for source: any EventSource, as number: Int) {
+    package func watch(_ descriptor: Int32, _ readiness: cal_readiness, for source: any EventSource, as number: Int) {
         guard descriptor >= 0 else { return }
         let key = Self.key(source)
         state.withLock { state in
             if state.sources[key]?.source == nil { state.sources[key] = Entry(source: source) }
         }
-        let events = readiness == .writable ? CAL_WRITABLE : CAL_RECEIVES
         // A descriptor that the kernel does not accept, or has no memory for, counts as ready.
-        guard cal_watch(epoll, descriptor, events, UInt64(key) | UInt64(number)) != 0 else { return }
+        guard cal_watch(epoll, descriptor, readiness, UInt64(key) | UInt64(number)) != 0 else { return }
         call { [weak source] in source?.handle(number) }
     }
 

@@ -1,3 +1,4 @@
+import CAlightLinux
 import Glibc
 import System
 import Testing
@@ -57,7 +58,7 @@ struct EventLoopTests {
         let (reading, writing) = (OwnedDescriptor(ends[0]), OwnedDescriptor(ends[1]))
         let source = Repeating()
         defer { EventLoop.shared.forget(source) }
-        EventLoop.shared.watch(reading.raw, .receives, for: source, as: 0)
+        EventLoop.shared.watch(reading.raw, CAL_RECEIVES, for: source, as: 0)
         #expect(write(writing.raw, "x", 1) == 1)
         #expect(Deadline.wait { source.count.value > 10 })
         let pool = WorkerPool(limit: 2)

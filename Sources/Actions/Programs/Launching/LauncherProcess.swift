@@ -28,7 +28,7 @@ final class LauncherProcess: EventSource {
     init(_ identifier: pid_t, _ control: Int32, _ started: StartCounters.Counter) {
         (self.identifier, self.control, self.started) = (identifier, control, started)
         startedBefore.store(started.value, ordering: .relaxed)
-        EventLoop.shared.watch(control, .receives, for: self, as: 0)
+        EventLoop.shared.watch(control, CAL_RECEIVES, for: self, as: 0)
     }
 
     deinit {

@@ -52,9 +52,9 @@ package final class RunningProgram: EventSource, @unchecked Sendable {
         // Nothing else depends on the program's start.
         write()
         let loop = EventLoop.shared
-        loop.watch(program.input.raw, .writable, for: self, as: Stream.input.rawValue)
-        loop.watch(program.output.raw, .receives, for: self, as: Stream.output.rawValue)
-        loop.watch(program.error.raw, .receives, for: self, as: Stream.error.rawValue)
+        loop.watch(program.input.raw, CAL_WRITABLE, for: self, as: Stream.input.rawValue)
+        loop.watch(program.output.raw, CAL_RECEIVES, for: self, as: Stream.output.rawValue)
+        loop.watch(program.error.raw, CAL_RECEIVES, for: self, as: Stream.error.rawValue)
     }
 
     deinit { EventLoop.shared.forget(self) }
