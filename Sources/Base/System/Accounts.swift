@@ -41,12 +41,9 @@ package struct Accounts: Sendable {
     }
 
     private static func groups(of name: String, _ gid: UInt32) -> [UInt32] {
-        var groups = [gid_t](repeating: 0, count: 64)
-        while true {
-            var count = Int32(groups.count)
-            if getgrouplist(name, gid, &groups, &count) >= 0 { return Array(groups.prefix(Int(count))) }
-            guard groups.count < 1 << 16 else { return [gid] }
-            groups = [gid_t](repeating: 0, count: max(Int(count), groups.count * 2))
-        }
+        // No user has more: NGROUPS_MAX.
+        var count: Int32 = 1 << 16
+        var groups = [gid_t](repeating: 0, count: Int(count))
+        return getgrouplist(name, gid, &groups, &count) >= 0 ? Array(groups.prefix(Int(count))) : [gid]
     }
 }
