@@ -49,11 +49,10 @@ package struct KeptFiles: Sendable {
         while let directory = pending.popLast() {
             for name in (try? KernelFileSystem().names(in: directory)) ?? [] {
                 let path = directory.appending(name.bytes)
-                guard case .present(let snapshot) = KernelFileSystem().stat(path) else { continue }
-                switch snapshot.type {
+                switch KernelFileSystem().stat(path).snapshot?.type {
                 case .file: files.append(path)
                 case .directory: pending.append(path)
-                case .symlink, .other: break
+                case .symlink, .other, nil: break
                 }
             }
         }
