@@ -14,37 +14,20 @@ struct PollSchedule {
         case paths(DoubtedPaths, after: Int, every: Duration)
     }
 
-    private struct Line {
-        var waiting: [(due: ContinuousClock.Instant, subject: Subject)] = []
-        /// The position of the next entry; those before it have been taken.
-        var first = 0
+    /// The entries by their interval; a slice, whose first one is removed in constant time.
+    private var lines: [Duration: ArraySlice<(due: ContinuousClock.Instant, subject: Subject)>] = [:]
 
-        var nextDue: ContinuousClock.Instant? { first < waiting.count ? waiting[first].due : nil }
-
-        mutating func take() -> Subject {
-            let subject = waiting[first].subject
-            first += 1
-            if first > 64, first * 2 > waiting.count {
-                waiting.removeFirst(first)
-                first = 0
-            }
-            return subject
-        }
-    }
-
-    private var lines: [Duration: Line] = [:]
-
-    var nextDue: ContinuousClock.Instant? { lines.values.compactMap(\.nextDue).min() }
+    var nextDue: ContinuousClock.Instant? { lines.values.compactMap(\.first?.due).min() }
 
     mutating func add(_ subject: Subject, every interval: Duration, after now: ContinuousClock.Instant) {
-        lines[interval, default: Line()].waiting.append((now + interval, subject))
+        lines[interval, default: []].append((now + interval, subject))
     }
 
     /// Removes and returns an entry that is due, the one due longest first.
     mutating func takeDue(at now: ContinuousClock.Instant) -> Subject? {
-        guard let due = nextDue, due <= now, let index = lines.values.firstIndex(where: { $0.nextDue == due }) else {
+        guard let due = nextDue, due <= now, let index = lines.values.firstIndex(where: { $0.first?.due == due }) else {
             return nil
         }
-        return lines.values[index].take()
+        return lines.values[index].popFirst()?.subject
     }
 }
