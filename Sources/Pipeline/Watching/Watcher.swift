@@ -17,6 +17,7 @@ package final class Watcher: HintProducer {
 
     /// The requests of other threads for the next turn of the watcher's thread.
     struct Requests {
+        var isStopped = false
         var isRescanWanted = false
         var doubts: [DoubtedPaths] = []
         var change: (scope: WatchScope, number: Int)?
@@ -27,7 +28,6 @@ package final class Watcher: HintProducer {
 
     /// The state that the watcher's thread shares with other threads.
     final class Control: Sendable {
-        private let stopRequested = Atomic<Bool>(false)
         private let requests = Mutex(Requests())
         /// The inotify descriptor; negative while there is none.
         private let inotify = Atomic<Int32>(-1)
@@ -37,12 +37,7 @@ package final class Watcher: HintProducer {
 
         init() throws(SystemError) { waker = try Waker() }
 
-        var isStopped: Bool { stopRequested.load(ordering: .acquiring) }
-
-        func stop() {
-            stopRequested.store(true, ordering: .releasing)
-            waker.wake()
-        }
+        var isStopped: Bool { requests.withLock { $0.isStopped } }
 
         /// Changes the pending requests and wakes the watcher's thread.
         func request(_ change: (inout Requests) -> Void) {
@@ -52,7 +47,7 @@ package final class Watcher: HintProducer {
 
         func takeRequests() -> Requests {
             requests.withLock { requests in
-                defer { requests = Requests() }
+                defer { requests = Requests(isStopped: requests.isStopped) }
                 return requests
             }
         }
@@ -139,7 +134,7 @@ package final class Watcher: HintProducer {
     /// A second call does nothing.
     package func stop() {
         let running = thread.withLock { $0.take() }
-        control.stop()
+        control.request { $0.isStopped = true }
         running?.join()
         if running != nil { queue.setWhenEmptied(nil) }
     }
