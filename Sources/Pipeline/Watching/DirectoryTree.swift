@@ -384,7 +384,8 @@ struct DirectoryTree: ~Copyable {
     private func index(of name: UnsafeRawBufferPointer, in parent: Int32) -> Int32? {
         byName.first(Self.hash(parent, name)) { index in
             let record = records[Int(index)]
-            return record.parent == parent && Self.withName(of: record, names) { $0.compare(name) == 0 }
+            return record.parent == parent
+                && names.withName(at: record.nameStart, record.nameLength) { $0.compare(name) == 0 }
         }
     }
 
@@ -394,20 +395,11 @@ struct DirectoryTree: ~Copyable {
         packed.reserveCapacity(names.count - forgottenNames)
         for index in records.indices where records[index].nameLength > 0 {
             let start = packed.count
-            Self.withName(of: records[index], names) { packed.append(contentsOf: $0) }
+            names.withName(at: records[index].nameStart, records[index].nameLength) { packed.append(contentsOf: $0) }
             records[index].nameStart = UInt32(start)
         }
         names = packed
         forgottenNames = 0
-    }
-
-    private static func withName<Result>(
-        of record: Record, _ names: [UInt8], _ body: (UnsafeRawBufferPointer) -> Result
-    ) -> Result {
-        let start = Int(record.nameStart)
-        return names.withUnsafeBytes {
-            body(UnsafeRawBufferPointer(rebasing: $0[start..<(start + Int(record.nameLength))]))
-        }
     }
 
     private static func hash(_ parent: Int32, _ name: UnsafeRawBufferPointer) -> Int {
@@ -419,7 +411,7 @@ struct DirectoryTree: ~Copyable {
     }
 
     private static func hash(of record: Record, _ names: [UInt8]) -> Int {
-        withName(of: record, names) { hash(record.parent, $0) }
+        names.withName(at: record.nameStart, record.nameLength) { hash(record.parent, $0) }
     }
 
     // MARK: Watches
@@ -430,4 +422,13 @@ struct DirectoryTree: ~Copyable {
 
     /// The kernel numbers watches in their order, so that the numbers themselves are well distributed.
     private static func hash(_ watch: WatchDescriptor) -> Int { Int(watch) }
+}
+
+extension [UInt8] {
+    /// Calls the closure with one of the names that are stored in this array.
+    func withName<Result>(
+        at start: UInt32, _ length: UInt16, _ body: (UnsafeRawBufferPointer) -> Result
+    ) -> Result {
+        withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[Int(start)..<(Int(start) + Int(length))])) }
+    }
 }

@@ -10,7 +10,7 @@ extension WatchLoop {
     /// Adds a watch to a directory, then starts to list it.
     func start(_ visit: ListingQueue.Visit) {
         let directory = visit.directory
-        guard tree.contains(directory), let index = roots.index(ofTop: tree.root(of: directory)) else { return }
+        guard let index = root(of: directory) else { return }
         let path = tree.path(of: directory)
         inheritPolling(directory, index)
         let reader: DirectoryReader
@@ -129,6 +129,11 @@ extension WatchLoop {
         }
     }
 
+    /// Returns the root whose tree contains the directory; nil if it has been removed.
+    func root(of directory: DirectoryTree.ID) -> Int? {
+        tree.contains(directory) ? roots.index(ofTop: tree.root(of: directory)) : nil
+    }
+
     /// Whether the directory at the path belongs to the root's tree.
     func isEntered(_ path: PathBytes, _ root: Int) -> Bool {
         guard scope.reaches(path) else { return false }
@@ -207,10 +212,7 @@ extension WatchLoop {
         let directory = visit.directory
         if [EMFILE, ENFILE, ENOMEM].contains(errno) { listings.postpone(visit) }
         fail(directory, path, errno: errno)
-        if tree.contains(directory), let index = roots.index(ofTop: tree.root(of: directory)), tree.isPolled(directory)
-        {
-            scheduleDirectory(directory, index)
-        }
+        if let index = root(of: directory), tree.isPolled(directory) { scheduleDirectory(directory, index) }
     }
 
     /// Reports, once, that a directory can't be read.
@@ -285,11 +287,7 @@ extension WatchLoop {
     }
 
     func poll(_ directory: DirectoryTree.ID) {
-        guard tree.contains(directory), let index = roots.index(ofTop: tree.root(of: directory)),
-            tree.isPolled(directory)
-        else {
-            return
-        }
+        guard let index = root(of: directory), tree.isPolled(directory) else { return }
         if tree.isRoot(directory) {
             check(index, because: .event)
             guard tree.contains(directory) else { return }

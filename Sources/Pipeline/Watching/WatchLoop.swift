@@ -368,7 +368,7 @@ final class WatchLoop {
     }
 
     private func handleSubdirectory(_ event: InotifyEvent, in directory: DirectoryTree.ID, _ path: PathBytes) {
-        guard let index = roots.index(ofTop: tree.root(of: directory)), isEntered(path, index) else { return }
+        guard let index = root(of: directory), isEntered(path, index) else { return }
         let child = tree.child(of: directory, named: event.name)
         if event.has(IN_DELETE | IN_MOVED_FROM) {
             // Its watches would report wrong paths, or none.

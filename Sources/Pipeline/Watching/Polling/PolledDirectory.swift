@@ -106,10 +106,7 @@ struct PolledDirectory {
     }
 
     private func withName<Result>(_ entry: Entry, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        let start = Int(entry.nameStart)
-        return names.withUnsafeBytes {
-            body(UnsafeRawBufferPointer(rebasing: $0[start..<(start + Int(entry.nameLength))]))
-        }
+        names.withName(at: entry.nameStart, entry.nameLength, body)
     }
 
     /// Returns a negative number when the entry's name sorts before that of the other directory's entry.
