@@ -83,8 +83,7 @@ struct LedgerTable {
         let inode = UInt64(bitPattern: row.integer(9))
         let born = row.isNull(6) ? nil : row.timestamp(6)
         // No file has such an identity, and there is no birth time.
-        let birth =
-            device == 0 && inode == 0 ? 0 : born.map { $0.seconds &* 1_000_000_000 &+ Int64($0.nanoseconds) } ?? 0
+        let birth = device == 0 && inode == 0 ? 0 : born?.wholeNanoseconds ?? 0
         var snapshot = Snapshot(
             identity: FileIdentity(device: device, inode: inode, birth: birth), type: type,
             size: UInt64(bitPattern: row.integer(1)), modified: row.timestamp(2), changed: row.timestamp(4), born: born,

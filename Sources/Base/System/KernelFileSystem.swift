@@ -167,16 +167,6 @@ extension KernelFileSystem {
     }
 }
 
-extension FileIdentity {
-    /// Creates the identity from the result of statx(2).
-    package init(_ status: cal_stat) {
-        let birth = status.btime_seconds &* 1_000_000_000 &+ Int64(status.btime_nanoseconds)
-        self.init(
-            deviceMajor: status.device_major, deviceMinor: status.device_minor, inode: status.inode,
-            birth: status.has_btime == 0 ? 0 : birth)
-    }
-}
-
 extension Snapshot {
     /// Creates a snapshot from the result of statx(2).
     package init(_ status: cal_stat) {
@@ -187,12 +177,15 @@ extension Snapshot {
             case UInt32(S_IFLNK): .symlink
             default: .other
             }
-        let born = Timestamp(seconds: status.btime_seconds, nanoseconds: status.btime_nanoseconds)
+        let birth = Timestamp(seconds: status.btime_seconds, nanoseconds: status.btime_nanoseconds)
+        let born = status.has_btime == 0 ? nil : birth
         self.init(
-            identity: FileIdentity(status), type: type, size: status.size,
+            identity: FileIdentity(
+                deviceMajor: status.device_major, deviceMinor: status.device_minor, inode: status.inode,
+                birth: born?.wholeNanoseconds ?? 0), type: type, size: status.size,
             modified: Timestamp(seconds: status.mtime_seconds, nanoseconds: status.mtime_nanoseconds),
             changed: Timestamp(seconds: status.ctime_seconds, nanoseconds: status.ctime_nanoseconds),
-            born: status.has_btime == 0 ? nil : born, mode: UInt16(status.mode & 0o7777), uid: status.uid,
+            born: born, mode: UInt16(status.mode & 0o7777), uid: status.uid,
             gid: status.gid, links: status.nlink, mount: status.mount)
     }
 }

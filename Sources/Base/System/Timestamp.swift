@@ -10,6 +10,16 @@ public struct Timestamp: Hashable, Sendable, Comparable, Codable {
         self.nanoseconds = nanoseconds
     }
 
+    /// Creates a timestamp from the nanoseconds since 1970.
+    package init(wholeNanoseconds: Int64) {
+        var (seconds, rest) = wholeNanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        if rest < 0 { (seconds, rest) = (seconds - 1, rest + 1_000_000_000) }
+        self.init(seconds: seconds, nanoseconds: UInt32(rest))
+    }
+
+    /// The nanoseconds since 1970; another time is meant if it is centuries away.
+    package var wholeNanoseconds: Int64 { seconds &* 1_000_000_000 &+ Int64(nanoseconds) }
+
     public static func < (left: Timestamp, right: Timestamp) -> Bool {
         (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
     }

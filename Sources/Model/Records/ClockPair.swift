@@ -4,11 +4,7 @@ extension Timestamp {
     /// The nanoseconds since 1970, clamped to the range of a column: the years 1677 to 2262.
     package var columnValue: Int64 { clampedNanoseconds(seconds, Int64(nanoseconds)) }
 
-    package init(columnValue: Int64) {
-        let (seconds, rest) = columnValue.quotientAndRemainder(dividingBy: 1_000_000_000)
-        self.init(
-            seconds: rest < 0 ? seconds - 1 : seconds, nanoseconds: UInt32(rest < 0 ? rest + 1_000_000_000 : rest))
-    }
+    package init(columnValue: Int64) { self.init(wholeNanoseconds: columnValue) }
 }
 
 extension Duration {

@@ -68,7 +68,7 @@ package final class OutputChains: Sendable {
 
     /// Records that a program starts for a file of the given depth.
     package func start(_ job: JobID, _ path: PathBytes, depth: Int, at now: Timestamp) {
-        let run = Run(job: job, name: PathBytes(path.lastComponent), depth: depth, started: now.count)
+        let run = Run(job: job, name: PathBytes(path.lastComponent), depth: depth, started: now.wholeNanoseconds)
         record.withLock { record in
             if record.runs.count >= Self.mostRuns {
                 record.runs.remove(at: record.runs.firstIndex { $0.ended < .max } ?? 0)
@@ -81,7 +81,9 @@ package final class OutputChains: Sendable {
     /// Records that a program has ended.
     package func end(_ job: JobID, at now: Timestamp) {
         record.withLock { record in
-            if let index = record.runs.lastIndex(where: { $0.job == job }) { record.runs[index].ended = now.count }
+            if let index = record.runs.lastIndex(where: { $0.job == job }) {
+                record.runs[index].ended = now.wholeNanoseconds
+            }
         }
     }
 
@@ -90,9 +92,4 @@ package final class OutputChains: Sendable {
         guard output != path else { return }
         record.withLock { $0.record(output, ($0.depths[path] ?? 0) + 1) }
     }
-}
-
-extension Timestamp {
-    /// The time in nanoseconds since 1970.
-    fileprivate var count: Int64 { Int64(seconds) &* 1_000_000_000 &+ Int64(nanoseconds) }
 }

@@ -188,14 +188,3 @@ private struct EncodedRows {
         return Int64(bitPattern: number >> 1) ^ -Int64(bitPattern: number & 1)
     }
 }
-
-extension Timestamp {
-    /// The nanoseconds since 1970; another time is meant if it is centuries away.
-    fileprivate var wholeNanoseconds: Int64 { seconds &* 1_000_000_000 &+ Int64(nanoseconds) }
-
-    fileprivate init(wholeNanoseconds: Int64) {
-        var (seconds, rest) = wholeNanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
-        if rest < 0 { (seconds, rest) = (seconds - 1, rest + 1_000_000_000) }
-        self.init(seconds: seconds, nanoseconds: UInt32(rest))
-    }
-}
