@@ -93,9 +93,9 @@ package struct DirectoryReader {
 
     /// Returns the metadata of an entry, or of the target of a symbolic link.
     package func stat(
-        _ entry: Entry, following: Bool = false, reading extras: DiskProbe.Extras = []
+        _ entry: Entry, following: Bool = false, readingExtended: Bool = false
     ) -> DiskProbe.StatResult {
-        KernelFileSystem.stat(descriptor, entry.terminated, following: following, reading: extras)
+        KernelFileSystem.stat(descriptor, entry.terminated, following: following, readingExtended: readingExtended)
     }
 
     /// Checks whether a process can still write to a regular file; nil if that cannot be determined.

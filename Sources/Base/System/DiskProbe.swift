@@ -52,15 +52,6 @@ package enum DiskProbe {
         }
     }
 
-    /// The metadata to read in addition to the result of one system call.
-    package struct Extras: OptionSet, Sendable, Hashable {
-        package let rawValue: UInt8
-        package init(rawValue: UInt8) { self.rawValue = rawValue }
-
-        /// The extended attributes: one more call, and one for each attribute.
-        package static let extended = Extras(rawValue: 1 << 0)
-    }
-
     /// The result of a check for processes that have a file open for writing, or locked against writing.
     package enum Holders: Sendable, Hashable {
         case free

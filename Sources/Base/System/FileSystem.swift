@@ -14,7 +14,9 @@ package protocol FileSystem: Sendable {
     func open(_ path: PathBytes, beneath directory: OpenFile) throws(SystemError) -> OpenFile
 
     /// Returns the current metadata, without following a final symbolic link.
-    func stat(_ location: DiskProbe.Location, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult
+    ///
+    /// Extended attributes take one more call, and one for each attribute.
+    func stat(_ location: DiskProbe.Location, readingExtended: Bool) -> DiskProbe.StatResult
 
     /// Returns the names in a directory in the order of the file system, without `.` and `..`.
     ///
@@ -56,11 +58,11 @@ extension FileSystem where Self == KernelFileSystem {
 
 extension FileSystem {
     /// Returns the current metadata of the path, without following a final symbolic link.
-    package func stat(_ path: PathBytes, reading extras: DiskProbe.Extras = []) -> DiskProbe.StatResult {
-        stat(DiskProbe.Location(path), reading: extras)
+    package func stat(_ path: PathBytes, readingExtended: Bool = false) -> DiskProbe.StatResult {
+        stat(DiskProbe.Location(path), readingExtended: readingExtended)
     }
 
-    package func stat(_ location: DiskProbe.Location) -> DiskProbe.StatResult { stat(location, reading: []) }
+    package func stat(_ location: DiskProbe.Location) -> DiskProbe.StatResult { stat(location, readingExtended: false) }
 
     /// Returns the identity of the file at the path; nil if there is none, or it cannot be read.
     package func identity(of path: PathBytes) -> FileIdentity? {

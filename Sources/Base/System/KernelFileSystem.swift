@@ -1,4 +1,4 @@
-package import CAlightLinux
+import CAlightLinux
 import Glibc
 
 /// The file system of the kernel.
@@ -13,20 +13,20 @@ package struct KernelFileSystem: FileSystem {
         try OpenFile(opened: path.withCString { cal_open_beneath(directory.descriptor, $0, CAL_OPEN_DIRECTORY, 0) })
     }
 
-    package func stat(_ location: DiskProbe.Location, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult {
-        location.name.withCString { Self.stat(location.descriptor, $0, reading: extras) }
+    package func stat(_ location: DiskProbe.Location, readingExtended: Bool) -> DiskProbe.StatResult {
+        location.name.withCString { Self.stat(location.descriptor, $0, readingExtended: readingExtended) }
     }
 
     /// Returns the metadata of a name; extended attributes only without following a link.
     static func stat(
-        _ directory: Int32, _ name: UnsafePointer<CChar>, following: Bool = false, reading extras: DiskProbe.Extras
+        _ directory: Int32, _ name: UnsafePointer<CChar>, following: Bool = false, readingExtended: Bool
     ) -> DiskProbe.StatResult {
         var status = cal_stat()
         let error: Int32
         var extended: [ExtendedAttribute]?
-        if !extras.contains(.extended) || cal_has_no_attributes(directory, name) != 0 {
+        if !readingExtended || cal_has_no_attributes(directory, name) != 0 {
             error = cal_stat_entry(directory, name, following ? 1 : 0, &status)
-            if !extras.isEmpty { extended = [] }
+            if readingExtended { extended = [] }
         } else {
             // All calls use one open file, even if the name is replaced in between.
             let entry = cal_open_entry(directory, name, CAL_OPEN_ENTRY)
@@ -121,7 +121,7 @@ extension KernelFileSystem {
 
     /// Returns the metadata of the path, following links.
     package func stat(following path: PathBytes) -> DiskProbe.StatResult {
-        path.withCString { Self.stat(AT_FDCWD, $0, following: true, reading: []) }
+        path.withCString { Self.stat(AT_FDCWD, $0, following: true, readingExtended: false) }
     }
 
     /// Returns the names in a directory, following links; in an open directory if the path is relative to it.
@@ -169,7 +169,7 @@ extension KernelFileSystem {
 
 extension Snapshot {
     /// Creates a snapshot from the result of statx(2).
-    package init(_ status: cal_stat) {
+    init(_ status: cal_stat) {
         let type: FileType =
             switch status.mode & UInt32(S_IFMT) {
             case UInt32(S_IFREG): .file
@@ -185,8 +185,8 @@ extension Snapshot {
                 birth: born?.wholeNanoseconds ?? 0), type: type, size: status.size,
             modified: Timestamp(seconds: status.mtime_seconds, nanoseconds: status.mtime_nanoseconds),
             changed: Timestamp(seconds: status.ctime_seconds, nanoseconds: status.ctime_nanoseconds),
-            born: born, mode: UInt16(status.mode & 0o7777), uid: status.uid,
-            gid: status.gid, links: status.nlink, mount: status.mount)
+            born: born, mode: UInt16(status.mode & 0o7777), uid: status.uid, gid: status.gid, links: status.nlink,
+            mount: status.mount)
     }
 }
 

@@ -45,9 +45,9 @@ package final class WatchedPaths {
     }
 
     /// Returns the current metadata of the path, without following any link below the root.
-    package func inspect(at path: PathBytes, reading extras: DiskProbe.Extras = []) -> DiskProbe.StatResult {
+    package func inspect(at path: PathBytes, readingExtended: Bool = false) -> DiskProbe.StatResult {
         do throws(SystemError) {
-            return fileSystem.stat(try location(of: path), reading: extras)
+            return fileSystem.stat(try location(of: path), readingExtended: readingExtended)
         } catch {
             return DiskProbe.StatResult(directory: error.errno)
         }

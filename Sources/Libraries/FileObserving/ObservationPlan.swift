@@ -86,7 +86,7 @@ struct ObservationPlan: Sendable {
             takes: { [filter] in filter.root(matching: $0.bytes) != nil || !filter.trees(holding: $0.bytes).isEmpty },
             canMatch: { [filter] in filter.canMatch(in: $0.bytes) })
         scope.rest = options.rest
-        if options.resuming == nil { scope.inspection = view.readsExtended ? .extended : [] }
+        if options.resuming == nil { scope.readsExtended = view.readsExtended }
         return scope
     }
 

@@ -49,7 +49,7 @@ package struct EngineLoop: ~Copyable {
             var scope = conditions.scope(
                 of: ruleset, ignoring: options.ignored, watchesBeside: options.watchesBeside)
             // Later, nearly all files are in the ledger, which is compared with the disk after the listing.
-            if engine.store.stored.lastCommit == nil { scope.inspection = [] }
+            if engine.store.stored.lastCommit == nil { scope.readsExtended = false }
             watcher = try watch(scope, queue)
         } catch {
             throw .watching(error)

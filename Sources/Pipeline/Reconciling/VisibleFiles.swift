@@ -34,7 +34,7 @@ struct VisibleFiles {
         let recent = isAnyNew || seen != nil ? nil : self.seen[path]?.value
         guard recent != nil || !paths.isBehindLink(path, root: root) else { return .absent }
         let known = recent ?? (view.readsExtended ? nil : seen)
-        let result = known.map { .present($0) } ?? paths.inspect(at: path, reading: view.readsExtended ? .extended : [])
+        let result = known.map { .present($0) } ?? paths.inspect(at: path, readingExtended: view.readsExtended)
         guard case .present(let snapshot) = result, !view.types.contains(snapshot.type) else { return result }
         return .absent
     }

@@ -85,8 +85,8 @@ extension WatchLoop {
         }
         if isHinted {
             var hint = Hint(path: path, signs: listing.signs, origin: origin)
-            if origin == .scan, listing.contents == nil, let extras = scope.inspection {
-                hint.found = found(entry, in: listing, extras)
+            if origin == .scan, listing.contents == nil, let readsExtended = scope.readsExtended {
+                hint.found = found(entry, in: listing, readingExtended: readsExtended)
             }
             hints.append(hint)
         }
@@ -98,9 +98,9 @@ extension WatchLoop {
 
     /// Inspects an entry of a watched directory: a later change is hinted.
     private func found(
-        _ entry: DirectoryReader.Entry, in listing: ListingQueue.Listing, _ extras: DiskProbe.Extras
+        _ entry: DirectoryReader.Entry, in listing: ListingQueue.Listing, readingExtended: Bool
     ) -> FoundFile? {
-        guard let snapshot = listing.reader.stat(entry, reading: extras).snapshot else { return nil }
+        guard let snapshot = listing.reader.stat(entry, readingExtended: readingExtended).snapshot else { return nil }
         let writers = snapshot.isRecent(asOf: DiskProbe.now()) ? listing.reader.writers(of: entry) : nil
         return FoundFile(snapshot, below: roots[listing.root].path, writers: writers)
     }

@@ -27,9 +27,9 @@ package struct WatchScope: Sendable {
     package var isRaw: Bool
     /// Whether directories found by the initial listing are hinted; those that appear later always are.
     package var hintsFoundDirectories: Bool
-    /// The metadata of the files that the initial listing finds and inspects; nil if it does not inspect them, since the
-    /// consumer knows them.
-    package var inspection: DiskProbe.Extras?
+    /// Whether the initial listing reads the extended attributes of the files that it finds and inspects; nil if it does
+    /// not inspect them, since the consumer knows them.
+    package var readsExtended: Bool?
     /// The pause after each read of the kernel queue, for use where no consumer waits for events; nil for a pause only
     /// during an event storm.
     package var rest: Duration?

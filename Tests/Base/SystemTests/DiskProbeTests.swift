@@ -144,7 +144,7 @@ struct DiskProbeTests {
     }
 
     private func seen(_ path: PathBytes) -> Snapshot? {
-        guard case .present(let snapshot) = KernelFileSystem().stat(path, reading: .extended) else { return nil }
+        guard case .present(let snapshot) = KernelFileSystem().stat(path, readingExtended: true) else { return nil }
         return snapshot
     }
 

@@ -30,7 +30,7 @@ struct WatchedPathsTests {
             #expect(!files.isBehindLink(root.appending("missing/x"), root: root))
             #expect(!files.isBehindLink(root.appending("link"), root: root))
             // The link itself is an entry.
-            #expect(isPresent(files.inspect(at: root.appending("link"), reading: .extended)))
+            #expect(isPresent(files.inspect(at: root.appending("link"), readingExtended: true)))
             #expect(DiskProbe.openForReading(root.appending("file"), below: root) == -ELOOP)
             for name in ["link", "inner", "link/x", "file"] {
                 let found = #expect(throws: SystemError.self) { try files.names(in: root.appending(name)) }

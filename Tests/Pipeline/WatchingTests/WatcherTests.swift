@@ -41,7 +41,7 @@ struct WatcherTests {
             let descriptor = root.appending("a/open").withCString { open($0, O_WRONLY | O_CLOEXEC) }
             defer { close(descriptor) }
             var scope = WatchScope(roots: [WatchRoot(path: root)], reaches: { _ in true }, takes: { _ in true })
-            scope.inspection = .extended
+            scope.readsExtended = true
             let queue = HintQueue(wake: {})
             let watcher = try Watcher(scope: scope, queue: queue)
             defer { watcher.stop() }

@@ -37,14 +37,14 @@ extension World: FileSystem {
         }
     }
 
-    package func stat(_ location: DiskProbe.Location, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult {
+    package func stat(_ location: DiskProbe.Location, readingExtended: Bool) -> DiskProbe.StatResult {
         state.withLock { state in
             state.inspect()
             state.looks[location.name, default: 0] += 1
             do throws(SystemError) {
                 guard let node = try state.node(location) else { return .absent }
                 var snapshot = state.snapshot(node)
-                if extras.contains(.extended) { snapshot.extended = [] }
+                if readingExtended { snapshot.extended = [] }
                 return .present(snapshot)
             } catch {
                 switch error.errno {

@@ -11,7 +11,7 @@ import TestKit
 /// Changes of extended attributes by `tag`.
 struct TagHandlerTests {
     private func attributes(_ path: PathBytes) -> [String: String] {
-        guard case .present(let snapshot) = KernelFileSystem().stat(path, reading: .extended) else { return [:] }
+        guard case .present(let snapshot) = KernelFileSystem().stat(path, readingExtended: true) else { return [:] }
         let pairs = (snapshot.extended ?? []).map { ("\($0.name)", String(decoding: $0.value, as: UTF8.self)) }
         return Dictionary(pairs) { first, _ in first }
     }
