@@ -51,10 +51,8 @@ extension ObservationNotice {
         case .mounted(let directory): self = .mounted(directory)
         case .polling(let directory, let reason, let interval):
             self = .polling(directory, fileSystem: reason.fileSystem, every: interval)
-        case .limited(let shortage):
-            self = .watchLimit(
-                sysctl: shortage.limit.name, limit: shortage.limit.value, needed: shortage.needed,
-                polled: shortage.polled)
+        case .limited(let limit, let needed, let polled):
+            self = .watchLimit(sysctl: limit.name, limit: limit.value, needed: needed, polled: polled)
         case .failure(let error): self = .failure(ObservationError(error))
         case .overflowAgain, .listing, .listed, .changed, .writersUnreported, .companions: return nil
         }

@@ -243,8 +243,7 @@ final class WatchLoop {
         if let next = kernel.notBefore, now < next { return }
         let needed = needed
         guard kernel.record(need: needed, at: now) else { return }
-        reports.append(
-            .limited(WatchShortage(limit: kernel.instanceLimit ?? .watches, needed: needed, polled: tree.shortCount)))
+        reports.append(.limited(kernel.instanceLimit ?? .watches, needed: needed, polled: tree.shortCount))
     }
 
     private func status() -> WatchStatus {

@@ -35,23 +35,12 @@ package enum WatchReport: Sendable, Hashable {
     ///
     /// Reported when the initial listing has finished, so that the need is known, and again, at growing intervals, when
     /// it has grown.
-    case limited(WatchShortage)
+    /// `needed` is the value that this program needs, excluding the watches of the user's other processes; `polled` the
+    /// number of directories that are polled because they have no watch.
+    case limited(InotifyLimit, needed: Int, polled: Int)
     /// The kernel can't report which processes cause events on the file system of a directory, although a rule asks for
     /// it.
     case writersUnreported(PathBytes, errno: Int32)
     /// A directory can't be watched or listed: changes in it go unnoticed.
     case failure(WatchError)
-}
-
-/// A limit of inotify that is too low for the watched directories.
-package struct WatchShortage: Sendable, Hashable {
-    package var limit: InotifyLimit
-    /// The value that this program needs, excluding the watches of the user's other processes.
-    package var needed: Int
-    /// The number of directories that are polled because they have no watch.
-    package var polled: Int
-
-    package init(limit: InotifyLimit, needed: Int, polled: Int) {
-        (self.limit, self.needed, self.polled) = (limit, needed, polled)
-    }
 }

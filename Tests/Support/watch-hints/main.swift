@@ -38,8 +38,8 @@ private func line(_ report: WatchReport) -> String {
     case .mounted(let directory): "mounted \(directory)"
     case .polling(let directory, .asked, _): "polling asked \(directory)"
     case .polling(let directory, .fileSystem(let name), _): "polling \(name) \(directory)"
-    case .limited(let shortage):
-        "limited \(shortage.limit.name)=\(shortage.limit.value) needed=\(shortage.needed) polled=\(shortage.polled)"
+    case .limited(let limit, let needed, let polled):
+        "limited \(limit.name)=\(limit.value) needed=\(needed) polled=\(polled)"
     case .writersUnreported(let directory, let errno): "writers unreported \(directory): \(errno)"
     case .failure(let error): "failure \(error)"
     }

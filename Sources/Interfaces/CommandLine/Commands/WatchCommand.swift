@@ -270,8 +270,7 @@ struct EventPrinter: Sendable {
                 ?? "'--backend poll' is set"
             reporter.reportPolling(directory, every: interval, reason)
         case .watchLimit(let sysctl, let limit, let needed, let polled):
-            let limit = InotifyLimit(name: sysctl, value: limit)
-            reporter.watching(.limited(WatchShortage(limit: limit, needed: needed, polled: polled)))
+            reporter.watching(.limited(InotifyLimit(name: sysctl, value: limit), needed: needed, polled: polled))
         case .unreadable(let path, let errno): reporter.report(.notice(.unreadable(path, errno: errno)))
         case .stillWritten(let path, let duration): reporter.report(.notice(.stillWritten(path, for: duration)))
         case .failure(let error): emit(error)

@@ -128,13 +128,12 @@ struct Reporter: Sendable {
                 "the file system at '\(Display.path(directory))' was unmounted; its files are not reported as deleted")
         case .mounted(let directory): emit(.notice, "a file system was mounted at '\(Display.path(directory))'")
         case .polling(let directory, let reason, let interval): reportPolling(directory, every: interval, reason.text)
-        case .limited(let shortage):
+        case .limited(let limit, let needed, let polled):
             emit(
                 .warning,
-                "\(shortage.limit.name) is \(shortage.limit.value), and \(shortage.needed) "
-                    + "\(shortage.needed == 1 ? "is" : "are") needed; "
-                    + "\(Self.count(shortage.polled, "directory")) will be polled instead",
-                help: "raise it: sysctl \(shortage.limit.name)=\(shortage.needed)")
+                "\(limit.name) is \(limit.value), and \(needed) \(needed == 1 ? "is" : "are") needed; "
+                    + "\(Self.count(polled, "directory")) will be polled instead",
+                help: "raise it: sysctl \(limit.name)=\(needed)")
         case .writersUnreported(let directory, let errno):
             emit(
                 .warning,
