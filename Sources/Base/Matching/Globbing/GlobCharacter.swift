@@ -62,7 +62,7 @@ struct GlobClass: Sendable {
     private var ranges: [ClosedRange<UInt32>]
     private var isNegated: Bool
     /// The answer for every ASCII character, negation and case included.
-    private var ascii: (low: UInt64, high: UInt64) = (0, 0)
+    private var ascii: UInt128 = 0
 
     init(_ ranges: [ClosedRange<UInt32>], isNegated: Bool, foldsCase: Bool = false) {
         (self.ranges, self.isNegated) = (ranges, isNegated)
@@ -72,8 +72,7 @@ struct GlobClass: Sendable {
                 // A letter in its other case.
                 isListed = isListed || ranges.contains { $0.contains(value ^ 0x20) }
             }
-            guard isListed != isNegated else { continue }
-            if value < 64 { ascii.low |= 1 << UInt64(value) } else { ascii.high |= 1 << UInt64(value - 64) }
+            if isListed != isNegated { ascii |= 1 << UInt128(value) }
         }
     }
 
@@ -81,8 +80,7 @@ struct GlobClass: Sendable {
     func foldingCase() -> GlobClass { GlobClass(ranges, isNegated: isNegated, foldsCase: true) }
 
     func contains(_ character: UInt32) -> Bool {
-        if character < 64 { return ascii.low >> UInt64(character) & 1 == 1 }
-        if character < 128 { return ascii.high >> UInt64(character - 64) & 1 == 1 }
+        if character < 128 { return ascii &>> UInt128(character) & 1 == 1 }
         for range in ranges where range.contains(character) { return !isNegated }
         return isNegated
     }

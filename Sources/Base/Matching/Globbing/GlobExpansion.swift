@@ -21,9 +21,7 @@ struct GlobExpansion {
         guard absolute == 0 || absolute == lists.count else {
             throw errors.error(at: 0, "is absolute in one alternative and relative in another", help: "write two globs")
         }
-        var alternatives: [[[GlobAtom]]] = []
-        for list in lists { alternatives.append(try Self.components(of: list, errors: errors)) }
-        self.alternatives = alternatives
+        alternatives = try lists.map { (list) throws(GlobError) in try Self.components(of: list, errors: errors) }
         isAbsolute = absolute > 0
         // If a `.` was dropped, as in `in/{.,a}`, the name before it is a match: `in` itself.
         rootCount = alternatives.reduce(Self.directoryCount(of: nodes)) { min($0, $1.count - 1) }
@@ -87,16 +85,13 @@ struct GlobExpansion {
         var directories = 0
         var name: [UInt8] = []
         for node in nodes {
-            switch node {
-            case .atom(let atom):
-                switch atom.kind {
-                case .literal(let byte): name.append(byte)
-                case .slash:
-                    directories += name.isEmpty || name == [.dot] ? 0 : 1
-                    name = []
-                case .star, .one, .set: return directories
-                }
-            case .group: return directories
+            guard case .atom(let atom) = node else { return directories }
+            switch atom.kind {
+            case .literal(let byte): name.append(byte)
+            case .slash:
+                directories += name.isEmpty || name == [.dot] ? 0 : 1
+                name = []
+            case .star, .one, .set: return directories
             }
         }
         return directories

@@ -52,14 +52,13 @@ extension GlobProgram {
     }
 
     private func starts(_ path: Span<UInt8>) -> Bool {
-        for index in lead.indices where path[index] != lead[index] { return false }
-        return true
+        lead.indices.allSatisfy { path[$0] == lead[$0] }
     }
 
     /// Whether a directory shorter than the lead is the root or contains it.
     private func isRootOrAbove(_ directory: Span<UInt8>) -> Bool {
-        for index in 0..<directory.count where directory[index] != lead[index] { return false }
-        return lead[directory.count] == .slash || directory.count == 1 && isAbsolute
+        (0..<directory.count).allSatisfy { directory[$0] == lead[$0] }
+            && (lead[directory.count] == .slash || directory.count == 1 && isAbsolute)
     }
 
     /// Matches the components of an alternative against those of a path.

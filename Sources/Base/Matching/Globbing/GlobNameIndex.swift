@@ -60,10 +60,9 @@ struct GlobNameIndex: Sendable {
     }
 
     private func matches(_ path: Span<UInt8>, _ name: Range<Int>, _ entries: [Entry], _ isInHidden: Bool) -> Bool {
-        for entry in entries where entry.program.matchesHidden || !isInHidden {
-            if entry.program.matches(path, name, entry.component) { return true }
+        entries.contains { entry in
+            (entry.program.matchesHidden || !isInHidden) && entry.program.matches(path, name, entry.component)
         }
-        return false
     }
 
     /// Returns the names of a glob that is `**/NAME` in each alternative; nil for any other glob.

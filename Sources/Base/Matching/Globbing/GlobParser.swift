@@ -129,13 +129,7 @@ extension GlobParser {
 
     /// Whether the shell would expand a sequence here: `1..3`, `a..e`, `1..9..2`.
     private func isRange(_ content: ArraySlice<UInt8>) -> Bool {
-        var ends: [ArraySlice<UInt8>] = []
-        var rest = content
-        while let dot = rest.indices.dropLast().first(where: { rest[$0] == .dot && rest[$0 + 1] == .dot }) {
-            ends.append(rest[..<dot])
-            rest = rest[(dot + 2)...]
-        }
-        ends.append(rest)
+        let ends = content.split(separator: [UInt8.dot, .dot], omittingEmptySubsequences: false)
         guard ends.count == 2 || ends.count == 3 else { return false }
         let areNumbers = ends.allSatisfy(isNumber)
         let areLetters = ends[0].count == 1 && ends[1].count == 1 && ends.dropFirst(2).allSatisfy(isNumber)

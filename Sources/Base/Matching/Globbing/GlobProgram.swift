@@ -95,8 +95,6 @@ private struct GlobTables {
     var classes: [GlobClass]
     let foldsExtension: Bool
 
-    init(classes: [GlobClass], foldsExtension: Bool) { (self.classes, self.foldsExtension) = (classes, foldsExtension) }
-
     /// The number of directory levels below the root in the deepest alternative.
     var depth: Int? {
         guard !components.contains(where: \.isAnyDirectories) else { return nil }

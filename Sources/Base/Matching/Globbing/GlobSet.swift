@@ -11,9 +11,8 @@ package struct GlobSet: Sendable, Hashable {
         init(_ globs: [Glob]) {
             self.globs = globs
             var names = GlobNameIndex()
-            var rest: [Glob] = []
-            for glob in globs where !names.add(glob.program) { rest.append(glob) }
-            (self.names, self.rest) = (names, rest)
+            rest = globs.filter { !names.add($0.program) }
+            self.names = names
         }
     }
 
@@ -37,10 +36,7 @@ package struct GlobSet: Sendable, Hashable {
 extension GlobSet {
     /// Returns the first glob, in order, that matches the whole path.
     package func firstMatch(_ path: some Collection<UInt8>) -> Glob? {
-        path.withSpan { span in
-            for glob in globs where glob.matches(span) { return glob }
-            return nil
-        }
+        path.withSpan { span in globs.first { $0.matches(span) } }
     }
 
     /// Whether any glob matches the path or a directory above it.
@@ -52,9 +48,7 @@ extension GlobSet {
 
     /// Whether any glob matches the path or a directory above it.
     package func covers(_ relativePath: Span<UInt8>) -> Bool {
-        if !tables.names.isEmpty, tables.names.covers(relativePath) { return true }
-        for glob in tables.rest where glob.covers(relativePath) { return true }
-        return false
+        !tables.names.isEmpty && tables.names.covers(relativePath) || tables.rest.contains { $0.covers(relativePath) }
     }
 }
 

@@ -27,8 +27,6 @@ extension PathFilter {
         /// The glob that comes closest to matching the path.
         package var glob: Glob
         package var reason: Reason
-
-        package init(glob: Glob, reason: Reason) { (self.glob, self.reason) = (glob, reason) }
     }
 
     /// Returns the reason why the absolute path does not match; nil exactly when ``root(matching:)`` returns a root.

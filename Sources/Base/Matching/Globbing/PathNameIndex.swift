@@ -58,17 +58,11 @@ struct PathNameIndex: Sendable {
         let below = path[start...].map(\.lowercased)[...]
         let nameStart = below.lastIndex(of: .slash).map { $0 + 1 } ?? 0
         let name = below[nameStart...]
-        if let here = entries[.name(name)] { found += here }
-        for count in endings where count <= name.count {
-            if let here = entries[.ending(name.suffix(count))] { found += here }
-        }
-        for count in beginnings where count <= name.count {
-            if let here = entries[.beginning(name.prefix(count))] { found += here }
-        }
+        found += entries[.name(name)] ?? []
+        for count in endings where count <= name.count { found += entries[.ending(name.suffix(count))] ?? [] }
+        for count in beginnings where count <= name.count { found += entries[.beginning(name.prefix(count))] ?? [] }
         guard hasDirectories, nameStart > 0 else { return }
-        for directory in below[..<nameStart].split(separator: .slash) {
-            if let here = entries[.directory(directory)] { found += here }
-        }
+        for name in below[..<nameStart].split(separator: .slash) { found += entries[.directory(name)] ?? [] }
     }
 
     /// Returns the keys that every path matching this alternative has.
