@@ -13,25 +13,21 @@ extension WatchLoop {
         guard let index = root(of: directory) else { return }
         let path = tree.path(of: directory)
         inheritPolling(directory, index)
-        let reader: DirectoryReader
         do throws(SystemError) {
-            reader = try open(path, in: index)
+            let reader = try open(path, in: index)
+            decidePolling(directory, path, reader, index)
+            record(reader, at: path, isRoot: tree.isRoot(directory))
+            if isToBeWatched(directory, index) { try watch(directory, path, reader) }
+            let isPolled = tree.isPolled(directory)
+            var signs: Hint.Signs = visit.origin == .live || visit.origin == .poll ? [.listed, .appeared] : .listed
+            if isPolled { signs.insert(.polled) }
+            tree.markUnseen(below: directory)
+            listings.current = ListingQueue.Listing(
+                reader: reader, visit: visit, prefix: path.withSlash, root: index, signs: signs,
+                contents: isPolled ? PolledDirectory() : nil)
         } catch {
-            return refuse(visit, path, errno: error.errno)
+            refuse(visit, path, errno: error.errno)
         }
-        decidePolling(directory, path, reader, index)
-        record(reader, at: path, isRoot: tree.isRoot(directory))
-        if isToBeWatched(directory, index) {
-            let error = watch(directory, path, reader)
-            guard error == 0 || error == ENOSPC else { return refuse(visit, path, errno: error) }
-        }
-        let isPolled = tree.isPolled(directory)
-        var signs: Hint.Signs = visit.origin == .live || visit.origin == .poll ? [.listed, .appeared] : .listed
-        if isPolled { signs.insert(.polled) }
-        tree.markUnseen(below: directory)
-        listings.current = ListingQueue.Listing(
-            reader: reader, visit: visit, prefix: path.withSlash, root: index, signs: signs,
-            contents: isPolled ? PolledDirectory() : nil)
     }
 
     /// Registers the directory with the recorder, before its watch can report events.
@@ -171,27 +167,21 @@ extension WatchLoop {
         cal_leave_working_directory()
     }
 
-    /// Adds a watch to the directory; returns 0 or the errno.
-    ///
-    /// When the limit of watches is reached, the directory is polled.
-    private func watch(_ directory: DirectoryTree.ID, _ path: PathBytes, _ reader: DirectoryReader) -> Int32 {
-        guard let inotify = kernel.inotify else {
-            tree.insert(.short, of: directory)
-            return ENOSPC
-        }
-        let watch = inotify.add(opened: reader.descriptor, mask(for: path))
+    /// Adds a watch to the directory, which is polled when the limit of watches is reached.
+    private func watch(_ directory: DirectoryTree.ID, _ path: PathBytes, _ reader: DirectoryReader) throws(SystemError)
+    {
+        let watch = kernel.inotify?.add(opened: reader.file, mask(for: path)) ?? -ENOSPC
         if watch >= 0 {
             setWatch(watch, of: directory)
             tree.remove(.short, of: directory)
             reader.rewind()
-            return 0
-        }
-        // A watch that it already has belongs to another directory by now, or is of no use.
-        if -watch == ENOSPC {
+        } else if watch == -ENOSPC {
+            // A watch that it already has belongs to another directory by now, or is of no use.
             setWatch(nil, of: directory)
             tree.insert(.short, of: directory)
+        } else {
+            throw SystemError(errno: -watch)
         }
-        return -watch
     }
 
     // MARK: Failures
@@ -304,7 +294,7 @@ extension WatchLoop {
         if tree.flags(of: directory).contains(.short) {
             // A watch may be free now. This one poll finds the changes before the watch was added.
             if kernel.inotify == nil { openInotify() }
-            _ = watch(directory, path, reader)
+            try? watch(directory, path, reader)
         }
         tree.markUnseen(below: directory)
         listings.current = ListingQueue.Listing(
