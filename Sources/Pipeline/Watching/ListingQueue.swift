@@ -58,13 +58,9 @@ struct ListingQueue {
     var nextDue: ContinuousClock.Instant? { postponed.isEmpty ? nil : postponedUntil }
 
     mutating func add(_ visit: Visit) {
-        guard visit.isScan, !scans.isEmpty else {
-            var visit = visit
-            // A change of the roots has ended the scan.
-            visit.isScan = false
-            return visits.append(visit)
-        }
-        scans[0].visits.append(visit)
+        if visit.isScan, !scans.isEmpty { return scans[0].visits.append(visit) }
+        // A change of the roots may have ended the scan.
+        visits.append(Visit(directory: visit.directory, origin: visit.origin))
     }
 
     mutating func takeVisit() -> Visit? { visits.popLast() }

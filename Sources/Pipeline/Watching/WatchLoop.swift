@@ -256,13 +256,11 @@ final class WatchLoop {
             }
             let counts = tree.counts(in: directory)
             let isPolled = tree.flags(of: directory).contains(.polled)
-            var reason: PollingReason?
-            if isPolled {
-                reason = root.wantsPoll ? .asked : PollingReason.unreliableFileSystem(of: root.path) ?? .asked
-            }
+            let unreliable = isPolled && !root.wantsPoll ? PollingReason.unreliableFileSystem(of: root.path) : nil
             return WatchStatus.Root(
-                path: root.path, means: isPolled || kernel.inotify == nil ? .polling : .inotify, polling: reason,
-                directories: counts.directories, polled: counts.polled, short: counts.short)
+                path: root.path, means: isPolled || kernel.inotify == nil ? .polling : .inotify,
+                polling: isPolled ? unreliable ?? .asked : nil, directories: counts.directories, polled: counts.polled,
+                short: counts.short)
         }
         return WatchStatus(
             roots: present.sorted { $0.path < $1.path }, watches: kernel.inotify == nil ? 0 : watchCount,
@@ -392,6 +390,6 @@ final class WatchLoop {
     /// Adds a watch for the directory that is now at the path, and returns it.
     private func addWatch(at path: PathBytes, in index: Int) -> WatchDescriptor? {
         guard let reader = try? open(path, in: index) else { return nil }
-        return kernel.inotify?.add(opened: reader.descriptor, mask(for: path))
+        return kernel.inotify?.add(opened: reader.file, mask(for: path))
     }
 }

@@ -34,9 +34,8 @@ package struct WatchSurvey: Sendable {
                     isComplete = false
                     return
                 }
-                if wanted.count > 1, directory != path, wanted[directory] != nil {
-                    guard seen.insert(directory).inserted else { continue }
-                }
+                let isRoot = wanted.count > 1 && directory != path && wanted[directory] != nil
+                if isRoot, !seen.insert(directory).inserted { continue }
                 guard let reader = try? DirectoryReader(directory, below: path) else { continue }
                 if reader.device != device, !backends.contains(.inotify), let name = reader.unreliableFileSystem {
                     polled.append((directory, .fileSystem(name)))

@@ -63,15 +63,10 @@ final class WriterRecording: Sendable {
     func enter(_ reader: DirectoryReader, at path: PathBytes, isRoot: Bool) -> Int32 {
         let (directory, device) = (reader.file, reader.device)
         return state.withLock { state in
-            switch state.markings[device] {
-            case .not: return 0
-            case .whole:
-                if isRoot { _ = state.directories.add(directory, at: path) }
+            if let marking = state.markings[device] {
+                if marking == .whole, isRoot { _ = state.directories.add(directory, at: path) }
+                if marking == .byDirectory { _ = state.group.mark(directory, isFileSystem: false) }
                 return 0
-            case .byDirectory:
-                _ = state.group.mark(directory, isFileSystem: false)
-                return 0
-            case nil: break
             }
             // overlayfs, among others, supports marks of directories only. And where directories can't be opened by
             // their handles, events of a whole file system could not be filtered.

@@ -76,8 +76,8 @@ final class InotifyInstance {
     }
 
     /// Watches an open directory in the same way.
-    func add(opened directory: Int32, _ bits: Int32) -> WatchDescriptor {
-        cal_watch_open(descriptor, directory, Self.flags(bits))
+    func add(opened directory: OpenFile, _ bits: Int32) -> WatchDescriptor {
+        cal_watch_open(descriptor, directory.descriptor, Self.flags(bits))
     }
 
     private static func flags(_ bits: Int32) -> UInt32 {

@@ -12,6 +12,12 @@ struct PolledDirectory {
         fileprivate var content: UInt32
         /// Mode, owner, link count, and change time, which only the kernel sets.
         fileprivate var attributes: UInt32
+
+        fileprivate func change(since before: Entry) -> Change? {
+            if before.identity != identity { return .replaced(wasDirectory: before.isDirectory) }
+            if before.content != content { return .written }
+            return before.attributes != attributes ? .attributes : nil
+        }
     }
 
     /// The change of an entry between two polls.
@@ -89,19 +95,10 @@ struct PolledDirectory {
                 withName(entry) { body($0, entry.isDirectory, .appeared) }
                 continue
             }
-            let before = earlier.entries[old]
+            if let change = entry.change(since: earlier.entries[old]) {
+                withName(entry) { body($0, entry.isDirectory, change) }
+            }
             old += 1
-            let change: Change? =
-                if before.identity != entry.identity {
-                    .replaced(wasDirectory: before.isDirectory)
-                } else if before.content != entry.content {
-                    .written
-                } else if before.attributes != entry.attributes {
-                    .attributes
-                } else {
-                    nil
-                }
-            if let change { withName(entry) { body($0, entry.isDirectory, change) } }
         }
     }
 
