@@ -26,12 +26,8 @@ package struct KeptFiles: Sendable {
     /// Returns a directory for further files of a job, which does not exist yet.
     package func newDirectory(of job: String) -> PathBytes {
         let first = directory(of: job)
-        var (candidate, number) = (first, 2)
-        while KernelFileSystem().stat(candidate) != .absent {
-            candidate = first.appending("\(number)")
-            number += 1
-        }
-        return candidate
+        func isFree(_ path: PathBytes) -> Bool { KernelFileSystem().stat(path) == .absent }
+        return isFree(first) ? first : (2...).lazy.map { first.appending("\($0)") }.first(where: isFree) ?? first
     }
 
     /// Removes the files of jobs that are no longer in the journal.

@@ -1,14 +1,12 @@
 extension Unicode.Scalar {
     /// The character; for one that is invisible or reorders the text beside it, an escape such as `\n` or `\u{202e}`.
     package var visible: String {
-        switch self {
-        case "\n": return "\\n"
-        case "\t": return "\\t"
-        case "\r": return "\\r"
-        default: break
-        }
-        return switch properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator: "\\u{\(String(value, radix: 16))}"
+        switch (self, properties.generalCategory) {
+        case ("\n", _): "\\n"
+        case ("\t", _): "\\t"
+        case ("\r", _): "\\r"
+        case (_, .control), (_, .format), (_, .lineSeparator), (_, .paragraphSeparator):
+            "\\u{\(String(value, radix: 16))}"
         default: String(self)
         }
     }

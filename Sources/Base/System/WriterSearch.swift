@@ -18,16 +18,11 @@ package enum WriterSearch {
         package var name: String
     }
 
-    private struct Findings {
-        /// The files, by identity without the birth time.
-        var files: Set<FileIdentity> = []
-        var expiry: ContinuousClock.Instant?
-    }
-
     /// The number of descriptors after which a search stops with its findings so far.
     private static let bound = 20_000
 
-    private static let findings = Mutex(Findings())
+    /// The files, by identity without the birth time, and the time at which another search is due.
+    private static let findings = Mutex<(files: Set<FileIdentity>, expiry: ContinuousClock.Instant?)>(([], nil))
 
     /// Whether a process was found that has the file open for writing.
     static func hasFound(_ file: FileIdentity) -> Bool {
