@@ -20,7 +20,8 @@ final class ObservationCore: Sendable {
         var consumers: [ObjectIdentifier: Consumer] = [:]
         /// The consumer that collects events since the start, for the first reader.
         var unclaimed: Consumer?
-        var directories: Int?
+        /// The number of directories, or an error; nil while the initial listing is not done.
+        var start: Result<Int, ObservationError>?
         var termination: Termination?
         /// Whether the thread has released all resources.
         var hasEnded = false
@@ -108,15 +109,10 @@ final class ObservationCore: Sendable {
 
     func waitUntilReady() async -> Result<Int, ObservationError> {
         await wait { state, continuation in
-            if let answer = Self.start(state) { return answer }
+            if let start = state.start { return start }
             state.startWaiters.append(continuation)
             return nil
         }
-    }
-
-    private static func start(_ state: State) -> Result<Int, ObservationError>? {
-        if case .failure(let error) = state.termination { return .failure(error) }
-        return state.directories.map { .success($0) } ?? (state.termination == nil ? nil : .success(0))
     }
 
     func waitUntilEnded() async {
@@ -169,7 +165,7 @@ final class ObservationCore: Sendable {
 
     func setReady(directories: Int) {
         let waiters = state.withLock { state in
-            state.directories = directories
+            state.start = .success(directories)
             defer { state.startWaiters = [] }
             return state.startWaiters
         }
@@ -180,20 +176,20 @@ final class ObservationCore: Sendable {
     func end(_ termination: Termination) {
         let (consumers, orders, waiters, start) = state.withLock { state in
             state.termination = termination
+            let start = termination.flatMap { state.start ?? .success(0) }
+            state.start = start
             defer {
                 state.consumers = [:]
                 state.orders = Orders(isStopped: true)
                 state.startWaiters = []
             }
-            return (
-                Array(state.consumers.values) + state.orders.newConsumers, state.orders, state.startWaiters,
-                Self.start(state)
-            )
+            let consumers = Array(state.consumers.values) + state.orders.newConsumers
+            return (consumers, state.orders, state.startWaiters, start)
         }
         for consumer in consumers { consumer.end(termination) }
         for waiter in orders.barriers { waiter.resume() }
         for waiter in orders.snapshots { waiter.resume(returning: nil) }
-        for waiter in waiters { waiter.resume(returning: start ?? .success(0)) }
+        for waiter in waiters { waiter.resume(returning: start) }
     }
 
     /// Records that every descriptor is closed, and resumes the waiting callers.
