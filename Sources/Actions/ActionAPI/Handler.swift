@@ -51,7 +51,16 @@ extension BlockingHandler {
         invocations.map { invocation in invocation.stop.isRaised ? .interrupted("Alight stops") : run(invocation) }
     }
 
-    package func perform(_ invocations: [Invocation]) async -> [Outcome] { run(invocations) }
+    /// Runs the invocations, and adds the directories that were created to the changes of each outcome.
+    package func perform(_ invocations: [Invocation]) async -> [Outcome] {
+        var invocations = invocations
+        for index in invocations.indices { invocations[index].madeDirectories = MadeDirectories() }
+        return zip(run(invocations), invocations).map { outcome, invocation in
+            var outcome = outcome
+            outcome.changes.insert(contentsOf: invocation.madeDirectories?.changes ?? [], at: 0)
+            return outcome
+        }
+    }
 }
 
 /// The input of an action for one attempt.
@@ -108,7 +117,7 @@ package struct Invocation: Sendable {
     package var willWrite: @Sendable (PathBytes) -> Void = { _ in }
     /// The record of outputs; nil if no action runs.
     package var outputClaims: (any OutputClaims)?
-    /// The directories that the handler has created; nil for a plugin or a program.
+    /// The directories that the handler has created; nil for all but a ``BlockingHandler``.
     package var madeDirectories: MadeDirectories?
     /// Reports the progress, from 0 to 1, with a message for the user; may be called often.
     package var progress: @Sendable (Double, String?) -> Void

@@ -35,7 +35,7 @@ package struct ActionRunner: Sendable {
         for invocation in invocations where await !invocation.mayStart() {
             return invocations.map { _ in .interrupted("Alight stops") }
         }
-        return added(await handler.perform(invocations), invocations)
+        return await handler.perform(invocations)
     }
 
     /// The runner of an action, and the invocations with its parameters.
@@ -52,20 +52,10 @@ package struct ActionRunner: Sendable {
         case .use(let reference, let with):
             let handler = try handler(for: reference, filling: with, into: &invocations)
             if let plugin = handler as? PluginHandler { return .plugin(plugin, invocations) }
-            for index in invocations.indices { invocations[index].madeDirectories = MadeDirectories() }
             return .builtIn(handler, invocations)
         case .exec, .shell:
             for index in invocations.indices { invocations[index].parameters = .object([:]) }
             return .command(try CommandCall.make(for: action, invocations.first), invocations)
-        }
-    }
-
-    /// Adds the directories that a handler has made.
-    @inline(never) private func added(_ outcomes: [Outcome], _ invocations: [Invocation]) -> [Outcome] {
-        zip(invocations, outcomes).map { invocation, outcome in
-            var outcome = outcome
-            if outcome.changes.isEmpty { outcome.changes = invocation.madeDirectories?.changes ?? [] }
-            return outcome
         }
     }
 

@@ -33,17 +33,14 @@ package struct TouchHandler: FileHandler {
                 "'\(word)' is not a time; write 'now', '2026-11-21T14:02:11Z' or '@1234567890'", code: "bad-time")
         }
         let path = try path(invocation)
-        var jail = Jail(invocation, parameters: ["path"])
-        let (file, isNew) = try open(path, invocation, &jail)
+        let (file, isNew) = try open(path, invocation)
         let set = invocation.text("set") ?? "both"
         func value(_ isSet: Bool) -> cal_time {
             cal_time(seconds: time.seconds, nanoseconds: time.nanoseconds, is_left: isSet ? 0 : 1)
         }
         let error = cal_change_times(file.descriptor, value(set != "mtime"), value(set != "atime"))
         guard error == 0 else { throw FileError(error, "cannot set the times of '\(path)'") }
-        var outcome = Outcome(.succeeded, isNew ? "created \(path)" : "set the times of \(path)", outputs: [path])
-        outcome.changes = jail.changes
-        return outcome
+        return Outcome(.succeeded, isNew ? "created \(path)" : "set the times of \(path)", outputs: [path])
     }
 
     private func path(_ invocation: Invocation) throws(FileError) -> PathBytes {
@@ -54,9 +51,7 @@ package struct TouchHandler: FileHandler {
         return invocation.baseDirectory.resolving(path).normalized
     }
 
-    private func open(
-        _ path: PathBytes, _ invocation: Invocation, _ jail: inout Jail
-    ) throws(FileError) -> (OpenFile, isNew: Bool) {
+    private func open(_ path: PathBytes, _ invocation: Invocation) throws(FileError) -> (OpenFile, isNew: Bool) {
         let creates = invocation.flag("create", default: false)
         if path == invocation.job.event.path, !creates {
             let source = try SourceFile(invocation)
@@ -64,19 +59,15 @@ package struct TouchHandler: FileHandler {
             return (source.file, false)
         }
         let name = PathBytes(path.lastComponent)
-        let directory = try jail.open(path.parent, making: creates)
+        let directory = try Jail(invocation, parameters: ["path"]).open(path.parent, making: creates)
         for _ in 0..<Self.mostTries {
-            let file: OpenFile?
-            do throws(SystemError) {
-                file = try directory.open(name, CAL_OPEN_ENTRY)
-            } catch {
-                guard error.errno == ENOENT else { throw FileError(error.errno, "cannot open '\(path)'") }
-                guard creates else { throw FileError(Outcome(.skipped, "'\(path)' does not exist", code: "gone")) }
-                file = nil
-            }
-            if let file {
+            do throws(FileError) {
+                let file = try directory.opened(name, CAL_OPEN_ENTRY)
                 guard try file.metadata().type != .symlink else { throw Self.linkRefusal(path) }
                 return (file, false)
+            } catch {
+                guard error.errno == ENOENT else { throw error }
+                guard creates else { throw FileError(Outcome(.skipped, "'\(path)' does not exist", code: "gone")) }
             }
             let made = directory.create(name, mode: 0o666)
             if made >= 0 { return (OpenFile(made), true) }

@@ -17,8 +17,8 @@ final class FileLocation {
     let conflict: Conflict
     private let trash: Trash
     let limit: WorkLimit
-    /// The changes so far that can be reverted.
-    private(set) var changes: [FileChange]
+    /// The changes so far that can be reverted, without the directories that were created.
+    private(set) var changes: [FileChange] = []
 
     /// Opens the directory that `to` names, and creates it if necessary.
     ///
@@ -34,26 +34,16 @@ final class FileLocation {
         among directories: OpenDirectories = OpenDirectories()
     ) throws(FileError) {
         let path = try Destination.path(invocation)
-        var made: [FileChange] = []
         let directory = try directories.directory(
             path.parent, for: invocation.job.event, as: .target
         ) { () throws(FileError) in
-            var jail = Jail(invocation)
-            defer { made = jail.changes }
-            return try jail.open(path.parent, making: making)
+            try Jail(invocation).open(path.parent, making: making)
         }
-        self.init(invocation, directory, name ?? PathBytes(path.lastComponent), trash: trash, changes: made)
+        self.init(invocation, directory, name ?? PathBytes(path.lastComponent), trash: trash)
     }
 
-    init(
-        _ invocation: Invocation, _ directory: DirectoryHandle, _ name: PathBytes, trash: Trash,
-        changes: [FileChange] = []
-    ) {
-        self.invocation = invocation
-        self.directory = directory
-        self.name = name
-        self.trash = trash
-        self.changes = changes
+    init(_ invocation: Invocation, _ directory: DirectoryHandle, _ name: PathBytes, trash: Trash) {
+        (self.invocation, self.directory, self.name, self.trash) = (invocation, directory, name, trash)
         conflict = Conflict(invocation)
         limit = invocation.limit
         if invocation.job.isInterrupted { Leftovers.clear(directory, now: DiskProbe.now()) }

@@ -19,10 +19,8 @@ struct Jail {
     private let roots: [PathBytes]
     /// Whether `allow` names the directories.
     private let areNamed: Bool
-    /// The record of the invocation.
+    /// The record of the directories that are created.
     private var record: MadeDirectories?
-    /// The directories that were created.
-    private(set) var changes: [FileChange] = []
 
     /// The schema of the parameter `allow`, for handlers that write.
     static let schema = ParameterSchema(
@@ -71,7 +69,7 @@ struct Jail {
     ///   - making: Whether missing directories are created, with the mode of the umask.
     /// - Returns: The open directory.
     /// - Throws: A ``FileError`` if the directory is outside of all roots, or cannot be opened or created.
-    mutating func open(_ directory: PathBytes, making: Bool) throws(FileError) -> DirectoryHandle {
+    func open(_ directory: PathBytes, making: Bool) throws(FileError) -> DirectoryHandle {
         let directory = directory.normalized
         guard let root = root(of: directory) else { throw refusal(directory) }
         let base = try openRoot(root, making: making)
@@ -81,7 +79,7 @@ struct Jail {
     }
 
     /// Opens a directory that the rule's author specified, through the links that lead to it.
-    private mutating func openRoot(_ root: PathBytes, making: Bool) throws(FileError) -> DirectoryHandle {
+    private func openRoot(_ root: PathBytes, making: Bool) throws(FileError) -> DirectoryHandle {
         do throws(SystemError) {
             return try DirectoryHandle(opening: root)
         } catch {
@@ -91,7 +89,7 @@ struct Jail {
         return try open(PathBytes(root.lastComponent), in: parent, making: true)
     }
 
-    private mutating func open(
+    private func open(
         _ relative: PathBytes, in base: DirectoryHandle, making: Bool
     ) throws(FileError) -> DirectoryHandle {
         let path = base.path.appending(relative.bytes)
@@ -105,9 +103,7 @@ struct Jail {
             let made = parent.makeDirectory(name, mode: 0o777)
             guard made == 0 || made == EEXIST else { throw error(made, path) }
             if made == 0, let metadata = try parent.metadata(of: name) {
-                let change = FileChange(.madeDirectory(path), left: FileMark(metadata))
-                changes.append(change)
-                record?.append(change)
+                record?.append(FileChange(.madeDirectory(path), left: FileMark(metadata)))
             }
             // A link without a target exists, but is not a directory.
             if made != 0, try parent.metadata(of: name)?.type == .symlink { throw error(ENOTDIR, path) }

@@ -107,8 +107,7 @@ package struct Trash: Sendable {
             parent.identity.deviceMajor == file.identity.deviceMajor,
             parent.identity.deviceMinor == file.identity.deviceMinor
         else { return nil }
-        var jail = Jail([home.parent])
-        let data = try jail.open(home.parent, making: true)
+        let data = try Jail([home.parent]).open(home.parent, making: true)
         return try can(in: data, PathBytes(home.lastComponent), recorded: real.bytes)
     }
 
