@@ -16,8 +16,7 @@ enum ArchiveFormat: String, CaseIterable {
         let format = Self.allCases.first { format in
             format.traits.endings.contains { $0.utf8.count < name.count && Self.ends(name, with: $0) }
         }
-        guard let format else { return nil }
-        self = format
+        if let format { self = format } else { return nil }
     }
 
     /// Returns a name without its archive extension: `a` for `a.tar.gz`; never empty, and not `.` or `..`.
@@ -29,11 +28,11 @@ enum ArchiveFormat: String, CaseIterable {
     }
 
     private static func ends(_ name: ArraySlice<UInt8>, with ending: String) -> Bool {
-        name.suffix(ending.utf8.count).map { $0.isUppercaseLetter ? $0 + 0x20 : $0 } == Array(ending.utf8)
+        String(decoding: name.suffix(ending.utf8.count), as: UTF8.self).lowercased() == ending
     }
 
     /// The extensions, and the format as libarchive knows it.
-    private var traits: (endings: [String], container: cla_format, filter: cla_filter) {
+    var traits: (endings: [String], container: cla_format, filter: cla_filter) {
         switch self {
         case .zip: ([".zip"], CLA_ZIP, CLA_PLAIN)
         case .tar: ([".tar"], CLA_TAR, CLA_PLAIN)
@@ -44,12 +43,11 @@ enum ArchiveFormat: String, CaseIterable {
         }
     }
 
-    var container: cla_format { traits.container }
-
-    var filter: cla_filter { traits.filter }
-
-    /// The reason why archives cannot be written or read; nil if they can.
-    static var problem: String? {
-        cla_load().map { "libarchive can't be loaded (\(String(cString: $0))); install the package libarchive13" }
+    /// Loads libarchive, without which archives can be neither written nor read.
+    static func loadLibrary() throws(FileError) {
+        guard let reason = cla_load() else { return }
+        throw .failed(
+            "libarchive can't be loaded (\(String(cString: reason))); install the package libarchive13",
+            code: "no-library")
     }
 }

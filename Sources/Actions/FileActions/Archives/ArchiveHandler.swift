@@ -35,13 +35,11 @@ package struct ArchiveHandler: BlockingHandler {
 
     /// Creates one archive for all files with the same destination.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
-        if let problem = ArchiveFormat.problem {
-            return invocations.map { _ in Outcome(.failed, problem, code: "no-library") }
-        }
         var outcomes: [Outcome?] = invocations.map { _ in nil }
         var groups: [PathBytes: [Member]] = [:]
         for (index, invocation) in invocations.enumerated() {
             do throws(FileError) {
+                try ArchiveFormat.loadLibrary()
                 let path = try Destination.path(invocation)
                 groups[path, default: []].append((index, try Self.name(of: invocation)))
             } catch {

@@ -35,7 +35,7 @@ final class ArchiveWriting {
         to descriptor: Int32, _ path: PathBytes, _ format: ArchiveFormat, without own: FileIdentity?,
         within limit: WorkLimit
     ) throws(FileError) {
-        guard let writer = cla_writer_open(descriptor, format.container, format.filter) else {
+        guard let writer = cla_writer_open(descriptor, format.traits.container, format.traits.filter) else {
             throw FileError(ENOMEM, "cannot start an archive at '\(path)'")
         }
         (self.writer, self.limit, self.path, self.own) = (writer, limit, path, own)

@@ -29,25 +29,18 @@ package struct ExtractHandler: FileHandler {
     /// Returns the globs of the parameter `exclude`.
     private func excluded(_ invocation: Invocation) throws(FileError) -> [Glob] {
         guard case .array(let patterns)? = invocation.parameters["exclude"] else { return [] }
-        var globs: [Glob] = []
-        for pattern in patterns.compactMap(\.bytes) {
-            do throws(GlobError) {
-                globs.append(try Glob(pattern, options: Glob.Options(matchesHidden: true)))
-            } catch {
-                throw .failed("'exclude': \(error.message); \(error.help)", code: "bad-parameters")
+        do throws(GlobError) {
+            return try patterns.compactMap(\.bytes).map { (pattern) throws(GlobError) in
+                try Glob(pattern, options: Glob.Options(matchesHidden: true))
             }
+        } catch {
+            throw .failed("'exclude': \(error.message); \(error.help)", code: "bad-parameters")
         }
-        return globs
     }
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
-        if let problem = ArchiveFormat.problem { throw .failed(problem, code: "no-library") }
-        let limits: ExtractLimits
-        do throws(Problem) {
-            limits = try ExtractLimits(invocation.parameters["limits"])
-        } catch {
-            throw FileError.failed("'limits.size': \(error.message); \(error.help ?? "")", code: "bad-parameters")
-        }
+        try ArchiveFormat.loadLibrary()
+        let limits = try ExtractLimits(invocation.parameters["limits"])
         let excluded = try excluded(invocation)
         let source = try SourceFile(invocation)
         let archive = try source.openForReading()
@@ -123,10 +116,14 @@ struct ExtractLimits {
         ], additionalProperties: false, examples: [["size": "500 MiB", "files": 2000]],
         description: "The limits for unpacking.")
 
-    /// - Throws: A `Problem` if a size is invalid.
-    init(_ parameter: Parameter?) throws(Problem) {
+    /// - Throws: A ``FileError`` if a size is invalid.
+    init(_ parameter: Parameter?) throws(FileError) {
         if let text = parameter?["size"]?.bytes {
-            size = UInt64(try SizeText.parse(String(decoding: text, as: UTF8.self)))
+            do throws(Problem) {
+                size = UInt64(try SizeText.parse(String(decoding: text, as: UTF8.self)))
+            } catch {
+                throw .failed("'limits.size': \(error.message); \(error.help ?? "")", code: "bad-parameters")
+            }
         }
         if case .value(let number)? = parameter?["files"], let count = number.double { files = Int(count) }
         if case .value(let number)? = parameter?["ratio"], let times = number.double { ratio = UInt64(times) }

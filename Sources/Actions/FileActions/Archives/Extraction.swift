@@ -1,4 +1,5 @@
 import ActionAPI
+import CAlightLinux
 import CLibArchive
 import Glibc
 import Globbing
@@ -16,9 +17,12 @@ final class Extraction {
     private let limit: WorkLimit
     /// The mode bits that new files do not get.
     private let mask: UInt32
-    private var links = LinkPlan()
+    /// The targets of the symbolic links as specified in the archive, by the path of the link below the directory.
+    ///
+    /// They are created after all other entries, so nothing is ever written through one of them.
+    private var links: [PathBytes: PathBytes] = [:]
     /// The directories with the mode and time that they get at the end.
-    private var directories: [PathBytes: (mode: UInt32, time: timespec?)] = [:]
+    private var directories: [PathBytes: (mode: UInt32, time: cal_time)] = [:]
     private(set) var count = 0
     private(set) var bytes: UInt64 = 0
     /// Whether the extraction ended at the limit of the work.
@@ -156,9 +160,8 @@ final class Extraction {
         guard parts.count <= Self.mostLevels else { throw refusal("is more than \(Self.mostLevels) directories deep") }
         if isExcluded(parts) { return }
         let path = PathBytes(parts.joined(separator: [.slash]))
-        let time =
-            entry.has_mtime != 0
-            ? timespec(tv_sec: Int(entry.mtime_seconds), tv_nsec: Int(entry.mtime_nanoseconds)) : nil
+        let time = cal_time(
+            seconds: entry.mtime_seconds, nanoseconds: entry.mtime_nanoseconds, is_left: entry.has_mtime == 0 ? 1 : 0)
         // A directory that was created for its content gets its metadata from a later entry.
         if type != UInt32(S_IFDIR) || directories[path] == nil { try countEntry() }
         let parent = try openDirectory(parts.dropLast())
@@ -247,7 +250,7 @@ final class Extraction {
     }
 
     private func write(
-        _ name: PathBytes, in parent: DirectoryHandle, _ entry: cla_entry, _ reader: OpaquePointer, _ time: timespec?
+        _ name: PathBytes, in parent: DirectoryHandle, _ entry: cla_entry, _ reader: OpaquePointer, _ time: cal_time
     ) throws(FileError) {
         // No set-user-id or similar bits, and the owner can always read and write the file.
         let descriptor = parent.create(name, mode: entry.mode & 0o777 | 0o600)
@@ -280,7 +283,7 @@ final class Extraction {
         if entry.size > Int64(clamping: end), ftruncate(descriptor, off_t(entry.size)) != 0 {
             throw failure("cannot write '\(name)'")
         }
-        if let time { Self.setTime(time, of: descriptor) }
+        _ = cal_change_times(descriptor, Self.unchanged, time)
     }
 
     // MARK: Directories
@@ -306,7 +309,7 @@ final class Extraction {
         if descriptor < 0, errno == ENOENT {
             try countEntry()
             try makeDirectory(name, in: parent)
-            directories[path] = (0o777, nil)
+            directories[path] = (0o777, Self.unchanged)
             descriptor = Self.openDirectory(name, in: parent)
         }
         guard descriptor >= 0 else {
@@ -330,12 +333,12 @@ final class Extraction {
     // MARK: Completion
 
     private func makeLinks() throws(FileError) {
-        if let link = links.leadingOut {
-            entryName = link
-            let target = links[link].map { String(cleaning: $0.bytes) } ?? ""
-            throw refusal("is a link out of the directory, to '\(target)'")
+        let sorted = links.sorted { $0.key < $1.key }
+        for (path, target) in sorted where !staysInside(path, to: target) {
+            entryName = path
+            throw refusal("is a link out of the directory, to '\(String(cleaning: target.bytes))'")
         }
-        for (path, target) in links.targets.sorted(by: { $0.key < $1.key }) {
+        for (path, target) in sorted {
             try checkTime()
             entryName = path
             let parent = try openDirectory(path.bytes.split(separator: .slash).dropLast())
@@ -351,17 +354,38 @@ final class Extraction {
             entryName = path
             let directory = try openDirectory(path.bytes.split(separator: .slash))
             fchmod(directory.descriptor, mode_t(metadata.mode & ~mask | 0o700))
-            if let time = metadata.time { Self.setTime(time, of: directory.descriptor) }
+            _ = cal_change_times(directory.descriptor, Self.unchanged, metadata.time)
         }
         fchmod(directory.descriptor, mode_t(0o777 & ~mask))
     }
 
-    /// UTIME_OMIT of utimensat(2), a macro that Swift does not import; leaves this time unchanged.
-    private static let omit = (1 << 30) - 2
+    private static let unchanged = cal_time(seconds: 0, nanoseconds: 0, is_left: 1)
 
-    private static func setTime(_ time: timespec, of descriptor: Int32) {
-        var times = [timespec(tv_sec: 0, tv_nsec: omit), time]
-        futimens(descriptor, &times)
+    // MARK: Links
+
+    /// The number of steps after which links count as a loop, as in the kernel.
+    private static let mostSteps = 40
+
+    /// Whether a link cannot lead out of the directory, even once its target is created.
+    private func staysInside(_ link: PathBytes, to target: PathBytes) -> Bool {
+        guard target.bytes.first != .slash, !target.bytes.isEmpty else { return false }
+        var location = Array(link.bytes.split(separator: .slash).dropLast())
+        var rest = Array(target.bytes.split(separator: .slash).reversed())
+        var steps = 0
+        while let part = rest.popLast() {
+            if part.elementsEqual([.dot]) { continue }
+            if part.elementsEqual([.dot, .dot]) {
+                guard location.popLast() != nil else { return false }
+                continue
+            }
+            location.append(part)
+            guard let next = links[PathBytes(location.joined(separator: [.slash]))] else { continue }
+            steps += 1
+            guard steps <= Self.mostSteps, next.bytes.first != .slash else { return false }
+            location.removeLast()
+            rest += next.bytes.split(separator: .slash).reversed()
+        }
+        return true
     }
 }
 
@@ -383,45 +407,5 @@ enum ZIPName {
             text.append(byte < 0x80 ? Unicode.Scalar(byte) : upperHalf[Int(byte - 0x80)])
         }
         return PathBytes(String(text).utf8)
-    }
-}
-
-/// The symbolic links of an archive, which are created after all other entries.
-///
-/// Therefore nothing is ever written through one of them.
-struct LinkPlan {
-    /// The targets as specified in the archive, by the path of the link below the directory.
-    private(set) var targets: [PathBytes: PathBytes] = [:]
-
-    /// The number of steps after which links count as a loop, as in the kernel.
-    private static let mostSteps = 40
-
-    subscript(path: PathBytes) -> PathBytes? {
-        get { targets[path] }
-        set { targets[path] = newValue }
-    }
-
-    /// The first link, by name, that leads out of the directory, or may do so once its target is created.
-    var leadingOut: PathBytes? { targets.keys.sorted().first { !staysInside($0) } }
-
-    private func staysInside(_ link: PathBytes) -> Bool {
-        guard let target = targets[link], target.bytes.first != .slash, !target.bytes.isEmpty else { return false }
-        var location = Array(link.bytes.split(separator: .slash).dropLast())
-        var rest = Array(target.bytes.split(separator: .slash).reversed())
-        var steps = 0
-        while let part = rest.popLast() {
-            if part.elementsEqual([.dot]) { continue }
-            if part.elementsEqual([.dot, .dot]) {
-                guard location.popLast() != nil else { return false }
-                continue
-            }
-            location.append(part)
-            guard let next = targets[PathBytes(location.joined(separator: [.slash]))] else { continue }
-            steps += 1
-            guard steps <= Self.mostSteps, next.bytes.first != .slash else { return false }
-            location.removeLast()
-            rest += next.bytes.split(separator: .slash).reversed()
-        }
-        return true
     }
 }

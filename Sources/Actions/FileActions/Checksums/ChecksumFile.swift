@@ -83,13 +83,8 @@ struct ChecksumLines {
 
     /// Formats a line; a name with a backslash or a line break is escaped, which a leading backslash indicates.
     static func line(of digits: String, for name: PathBytes) -> [UInt8] {
-        let escaped = name.bytes.flatMap { byte -> [UInt8] in
-            switch byte {
-            case UInt8(ascii: "\\"): Array("\\\\".utf8)
-            case UInt8(ascii: "\n"): Array("\\n".utf8)
-            case UInt8(ascii: "\r"): Array("\\r".utf8)
-            default: [byte]
-            }
+        let escaped = name.bytes.flatMap { byte in
+            escapes.first { $0.byte == byte }.map { [backslash, $0.letter] } ?? [byte]
         }
         let mark = escaped.count == name.bytes.count ? "" : "\\"
         return Array("\(mark)\(digits)  ".utf8) + escaped + [UInt8(ascii: "\n")]
@@ -97,54 +92,49 @@ struct ChecksumLines {
 
     /// Returns the checksum and the name: `SUM  NAME`, `SUM *NAME` or `SHA256 (NAME) = SUM`.
     private static func sum(in line: ArraySlice<UInt8>, _ kind: Checksum) -> (String, PathBytes)? {
-        let isEscaped = line.first == UInt8(ascii: "\\")
+        let isEscaped = line.first == backslash
         let line = isEscaped ? line.dropFirst() : line
+        var name: ArraySlice<UInt8>
+        let sum: String
         if let digits = digits(line.prefix(kind.digits), kind) {
-            let rest = line.dropFirst(kind.digits)
-            guard rest.first == UInt8(ascii: " "), let mark = rest.dropFirst().first,
-                mark == UInt8(ascii: " ") || mark == UInt8(ascii: "*"), rest.count > 2
-            else { return nil }
-            let name = rest.dropFirst(2)
-            return (digits, isEscaped ? unescaped(name) : PathBytes(name))
+            (sum, name) = (digits, line.dropFirst(kind.digits))
+            guard name.starts(with: "  ".utf8) || name.starts(with: " *".utf8) else { return nil }
+            name = name.dropFirst(2)
+        } else {
+            let start = kind == .b2 ? "BLAKE2b (" : "\(kind.rawValue.uppercased()) ("
+            guard let digits = digits(line.suffix(kind.digits), kind) else { return nil }
+            (sum, name) = (digits, line.dropLast(kind.digits))
+            guard name.starts(with: start.utf8) else { return nil }
+            name = name.dropFirst(start.utf8.count)
+            guard name.suffix(4).elementsEqual(") = ".utf8) else { return nil }
+            name = name.dropLast(4)
         }
-        let words = kind == .b2 ? "BLAKE2b (" : "\(kind.rawValue.uppercased()) ("
-        let middle = Array(") = ".utf8)
-        guard line.starts(with: words.utf8), line.count > words.utf8.count + middle.count + kind.digits,
-            let digits = digits(line.suffix(kind.digits), kind)
-        else { return nil }
-        let name = line.dropFirst(words.utf8.count).dropLast(kind.digits)
-        guard name.suffix(middle.count).elementsEqual(middle) else { return nil }
-        let plain = name.dropLast(middle.count)
-        return (digits, isEscaped ? unescaped(plain) : PathBytes(plain))
+        return name.isEmpty ? nil : (sum, isEscaped ? unescaped(name) : PathBytes(name))
     }
 
     /// Returns the digits in lower case; nil if they are not a checksum of that kind.
     static func digits(_ text: some Collection<UInt8>, _ kind: Checksum) -> String? {
-        guard text.count == kind.digits else { return nil }
-        let lower = text.map { (0x41...0x46).contains($0) ? $0 + 0x20 : $0 }
-        let isSum = lower.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
-        return isSum ? String(decoding: lower, as: UTF8.self) : nil
+        guard text.count == kind.digits, text.allSatisfy(\.isHexadecimalDigit) else { return nil }
+        return String(decoding: text, as: UTF8.self).lowercased()
     }
 
     private static func unescaped(_ name: ArraySlice<UInt8>) -> PathBytes {
-        var bytes: [UInt8] = []
-        var isEscape = false
-        for byte in name {
-            if isEscape {
-                switch byte {
-                case UInt8(ascii: "n"): bytes.append(UInt8(ascii: "\n"))
-                case UInt8(ascii: "r"): bytes.append(UInt8(ascii: "\r"))
-                default: bytes.append(byte)
-                }
-                isEscape = false
-            } else if byte == UInt8(ascii: "\\") {
-                isEscape = true
-            } else {
+        var (bytes, rest): ([UInt8], ArraySlice<UInt8>) = ([], name)
+        while let byte = rest.popFirst() {
+            if byte != backslash {
                 bytes.append(byte)
+            } else if let letter = rest.popFirst() {
+                bytes.append(escapes.first { $0.letter == letter }?.byte ?? letter)
             }
         }
         return PathBytes(bytes)
     }
+
+    private static let backslash = UInt8(ascii: "\\")
+    /// The bytes that follow a backslash as a letter.
+    private static let escapes: [(byte: UInt8, letter: UInt8)] = [
+        (backslash, backslash), (UInt8(ascii: "\n"), UInt8(ascii: "n")), (UInt8(ascii: "\r"), UInt8(ascii: "r")),
+    ]
 }
 
 /// Reading and writing of whole files.
