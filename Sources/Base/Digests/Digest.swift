@@ -21,22 +21,16 @@ package final class Digest {
 
     /// Creates a digest of no bytes; nil if libcrypto does not provide the algorithm, as in FIPS mode.
     package init?(_ algorithm: Algorithm) {
-        let function: OpaquePointer?
-        switch algorithm {
-        case .xxh128:
+        if algorithm == .xxh128 {
             guard let state = XXH3_createState() else { return nil }
             _ = XXH3_128bits_reset(state)
             context = .xxHash(state)
-            return
-        case .sha256: function = EVP_sha256()
-        case .sha512: function = EVP_sha512()
-        case .sha1: function = EVP_sha1()
-        case .md5: function = EVP_md5()
-        case .b2: function = EVP_blake2b512()
+        } else {
+            guard let state = EVP_MD_CTX_new() else { return nil }
+            context = .crypto(state)
+            let function = EVP_get_digestbyname(algorithm == .b2 ? "blake2b512" : algorithm.rawValue)
+            guard EVP_DigestInit_ex(state, function, nil) == 1 else { return nil }
         }
-        guard let state = EVP_MD_CTX_new() else { return nil }
-        context = .crypto(state)
-        guard EVP_DigestInit_ex(state, function, nil) == 1 else { return nil }
     }
 
     deinit {
