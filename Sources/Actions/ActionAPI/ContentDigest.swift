@@ -1,4 +1,4 @@
-import Digests
+package import Digests
 import Glibc
 package import Rules
 package import System
@@ -6,7 +6,7 @@ package import System
 /// The checksum of a file's content.
 package enum ContentDigest {
     package enum Reading: Sendable, Hashable {
-        /// SHA-256 of all bytes.
+        /// The digest of all bytes.
         case digest([UInt8])
         /// The path is not a regular file.
         case notRegular
@@ -15,29 +15,40 @@ package enum ContentDigest {
         case ended(Outcome)
     }
 
-    private static let blockSize = 1 << 18
-
-    /// Reads a file below its watched root from start to end, in blocks.
+    /// Reads a file below its watched root from start to end.
     ///
     /// Blocks for as long as the disk does. The caller checks whether the file was written to in the meantime.
     package static func sha256(of path: PathBytes, below root: PathBytes, within limit: WorkLimit) -> Reading {
-        let descriptor = DiskProbe.openForReading(path, below: root)
-        guard descriptor >= 0 else { return descriptor == -ELOOP ? .notRegular : .unreadable(errno: -descriptor) }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { return .unreadable(errno: errno) }
-        guard status.st_mode & S_IFMT == S_IFREG else { return .notRegular }
-        guard let digest = Digest(.sha256) else { return .unreadable(errno: ENOTSUP) }
-        let block = UnsafeMutableRawBufferPointer.allocate(byteCount: blockSize, alignment: 1)
+        do throws(SystemError) {
+            let file = try OpenFile(opened: DiskProbe.openForReading(path, below: root))
+            guard try file.snapshot().type == .file else { return .notRegular }
+            return reading(file, .sha256, "reading of the content", within: limit)
+        } catch {
+            return error.errno == ELOOP ? .notRegular : .unreadable(errno: error.errno)
+        }
+    }
+
+    /// Reads an open file from its position to its end, in blocks.
+    ///
+    /// - Parameters:
+    ///   - file: The file.
+    ///   - algorithm: The algorithm.
+    ///   - work: The name of the work, for the outcome at the limit.
+    ///   - limit: The limit of the work.
+    /// - Returns: The digest, or why there is none: `ENOTSUP` if libcrypto does not provide the algorithm.
+    package static func reading(
+        _ file: OpenFile, _ algorithm: Digest.Algorithm, _ work: String, within limit: WorkLimit
+    ) -> Reading {
+        guard let digest = Digest(algorithm) else { return .unreadable(errno: ENOTSUP) }
+        let block = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
         defer { block.deallocate() }
         while true {
-            if let outcome = limit.outcome("reading of the content") { return .ended(outcome) }
-            let count = read(descriptor, block.baseAddress, block.count)
+            if let outcome = limit.outcome(work) { return .ended(outcome) }
+            let count = read(file.descriptor, block.baseAddress, block.count)
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { return .unreadable(errno: errno) }
-            if count == 0 { break }
+            if count == 0 { return .digest(digest.finish()) }
             digest.add(UnsafeRawBufferPointer(rebasing: block[..<count]))
         }
-        return .digest(digest.finish())
     }
 }

@@ -1,6 +1,8 @@
+import ActionAPI
 import CAlightLinux
 import Digests
 import Glibc
+import Rules
 import System
 
 /// The list of a directory: a file with the checksums of other files.
@@ -20,38 +22,68 @@ struct ChecksumFile {
     var path: PathBytes { directory.path(of: name) }
 
     /// Returns the lines of the file; nil if it does not exist.
-    func lines() throws(FileError) -> ChecksumLines? {
-        try WholeFile.content(of: name, in: directory, most: Self.most).map { ChecksumLines($0, kind) }
-    }
-
-    enum Update {
-        case written
-        case same
-        /// Another process locked the directory until Alight stopped or the timeout expired.
-        case waited
-    }
+    func lines() throws(FileError) -> ChecksumLines? { try content().map { ChecksumLines($0, kind) } }
 
     /// Updates checksums in the file, safely even if others do so at the same time; the file is replaced as a whole.
     ///
     /// - Parameters:
     ///   - sums: The changes.
-    ///   - isOver: Called while waiting for other processes; true stops the wait.
-    /// - Returns: Whether the file was written.
-    /// - Throws: A ``FileError`` if a system call fails.
-    func update(_ sums: [Sum], isOver: () -> Bool) throws(FileError) -> Update {
+    ///   - limit: The limit of the wait for other processes.
+    /// - Returns: Whether the file was written; false if its content would be the same.
+    /// - Throws: A ``FileError`` if a system call fails, or another process locked the directory until the limit.
+    func update(_ sums: [Sum], within limit: WorkLimit) throws(FileError) -> Bool {
         // The lock belongs to this open descriptor, so it works between threads as well as between processes.
         let lock = openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard lock >= 0 else { throw FileError(errno, "cannot open '\(directory.path)'") }
         defer { close(lock) }
         // Any other error: a file system without locks, whose directory is assumed not to be shared.
-        if FileLock.acquire(lock, pause: 2_000, while: { !isOver() }) == EWOULDBLOCK { return .waited }
-        let before = try WholeFile.content(of: name, in: directory, most: Self.most)
-        var lines = ChecksumLines(before ?? [], kind)
+        if FileLock.acquire(lock, pause: 2_000, while: { !limit.isOver }) == EWOULDBLOCK {
+            throw FileError(
+                limit.stop.isRaised
+                    ? .interrupted("stopped while waiting for the directory")
+                    : .timedOut("the directory of '\(path)' was locked until the timeout"))
+        }
+        let before = try content() ?? []
+        var lines = ChecksumLines(before, kind)
         for sum in sums { lines.sums[sum.name] = sum.digits }
         let text = lines.text
-        if text == before ?? [] { return .same }
-        try WholeFile.replace(name, in: directory, with: text)
-        return .written
+        if text != before { try replace(with: text) }
+        return text != before
+    }
+
+    /// Replaces the file atomically; if a system call fails, the old file remains.
+    private func replace(with bytes: [UInt8]) throws(FileError) {
+        let staged = try StagedFile(in: directory, for: name, mode: 0o666)
+        // Users who could read the old file can read the new one.
+        if let old = try directory.metadata(of: name), old.type == .file {
+            fchmod(staged.descriptor, mode_t(old.mode & 0o777))
+        }
+        let writeError = bytes.withUnsafeBytes { FileIO.write($0, to: staged.descriptor, at: 0) }
+        guard writeError == 0 else { throw FileError(writeError, "cannot write to '\(path)'") }
+        try staged.flush()
+        let error = directory.rename(try staged.name(), to: directory, name, CAL_RENAME_REPLACING)
+        guard error == 0 else { throw FileError(error, "cannot rename to '\(path)'") }
+        staged.keep()
+        directory.flush()
+    }
+
+    /// Returns the content; nil if the file does not exist.
+    ///
+    /// - Throws: A ``FileError`` if the file cannot be read, is not a regular file, or is too large.
+    private func content() throws(FileError) -> [UInt8]? {
+        let file: OpenFile
+        do throws(FileError) {
+            file = try directory.opened(name, CAL_OPEN_READING)
+        } catch {
+            if error.errno == ENOENT { return nil }
+            throw error
+        }
+        guard try file.metadata().type == .file else { throw FileError(EINVAL, "'\(path)' is not a regular file") }
+        guard let bytes = ProcFile.bytes(of: file.descriptor, limit: Self.most) else {
+            throw FileError(errno, "cannot read '\(path)'")
+        }
+        guard bytes.count <= Self.most else { throw FileError(EFBIG, "cannot read '\(path)'") }
+        return bytes
     }
 }
 
@@ -135,52 +167,4 @@ struct ChecksumLines {
     private static let escapes: [(byte: UInt8, letter: UInt8)] = [
         (backslash, backslash), (UInt8(ascii: "\n"), UInt8(ascii: "n")), (UInt8(ascii: "\r"), UInt8(ascii: "r")),
     ]
-}
-
-/// Reading and writing of whole files.
-enum WholeFile {
-    /// Replaces a file atomically.
-    ///
-    /// - Parameters:
-    ///   - name: The name of the file.
-    ///   - directory: The directory of the file.
-    ///   - bytes: The new content.
-    /// - Throws: A ``FileError`` if a system call fails; the old file then remains.
-    static func replace(
-        _ name: PathBytes, in directory: DirectoryHandle, with bytes: [UInt8]
-    ) throws(FileError) {
-        let staged = try StagedFile(in: directory, for: name, mode: 0o666)
-        // Users who could read the old file can read the new one.
-        if let old = try directory.metadata(of: name), old.type == .file {
-            fchmod(staged.descriptor, mode_t(old.mode & 0o777))
-        }
-        let writeError = bytes.withUnsafeBytes { FileIO.write($0, to: staged.descriptor, at: 0) }
-        guard writeError == 0 else { throw FileError(writeError, "cannot write to '\(directory.path(of: name))'") }
-        try staged.flush()
-        let temporary = try staged.name()
-        let error = directory.rename(temporary, to: directory, name, CAL_RENAME_REPLACING)
-        guard error == 0 else { throw FileError(error, "cannot rename to '\(directory.path(of: name))'") }
-        staged.keep()
-        directory.flush()
-    }
-
-    /// Returns the content of a file; nil if it does not exist.
-    ///
-    /// - Throws: A ``FileError`` if the file cannot be read, is not a regular file, or is larger than `most`.
-    static func content(of name: PathBytes, in directory: DirectoryHandle, most: Int) throws(FileError) -> [UInt8]? {
-        let path = directory.path(of: name)
-        let file: OpenFile
-        do throws(FileError) {
-            file = try directory.opened(name, CAL_OPEN_READING)
-        } catch {
-            if error.errno == ENOENT { return nil }
-            throw error
-        }
-        guard try file.metadata().type == .file else { throw FileError(EINVAL, "'\(path)' is not a regular file") }
-        guard let bytes = ProcFile.bytes(of: file.descriptor, limit: most) else {
-            throw FileError(errno, "cannot read '\(path)'")
-        }
-        guard bytes.count <= most else { throw FileError(EFBIG, "cannot read '\(path)'") }
-        return bytes
-    }
 }

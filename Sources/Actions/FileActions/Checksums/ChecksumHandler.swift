@@ -2,7 +2,6 @@ package import ActionAPI
 import Digests
 import FileEvents
 import Glibc
-import JSON
 import PluginProtocol
 package import Rules
 import System
@@ -49,11 +48,8 @@ package struct ChecksumHandler: BlockingHandler {
             }
         }
         for change in lists.values {
-            let update: Result<Bool, FileError>
-            do throws(FileError) {
-                update = .success(try Self.write(change.sums, to: change.list, invocations[change.members[0]].limit))
-            } catch {
-                update = .failure(error)
+            let update = Result { () throws(FileError) in
+                try change.list.update(change.sums, within: invocations[change.members[0]].limit)
             }
             for index in change.members {
                 switch update {
@@ -64,19 +60,6 @@ package struct ChecksumHandler: BlockingHandler {
             }
         }
         return outcomes
-    }
-
-    /// Returns whether the file was written.
-    private static func write(
-        _ sums: [ChecksumFile.Sum], to file: ChecksumFile, _ limit: WorkLimit
-    ) throws(FileError) -> Bool {
-        switch try file.update(sums, isOver: { limit.isOver }) {
-        case .written: return true
-        case .same: return false
-        case .waited:
-            if limit.stop.isRaised { throw FileError(.interrupted("stopped while waiting for the directory")) }
-            throw FileError(.timedOut("the directory of '\(file.path)' was locked until the timeout"))
-        }
     }
 
     /// Returns the outcome for one file, and the change of a list that must be written for it.
@@ -130,7 +113,7 @@ package struct ChecksumHandler: BlockingHandler {
         else { return }
         let former = ChecksumFile(listIn: directory, kind)
         guard try former.lines()?.sums[Self.name(from)] != nil else { return }
-        _ = try former.update([(Self.name(from), nil)], isOver: { invocation.stop.isRaised })
+        _ = try former.update([(Self.name(from), nil)], within: invocation.limit)
     }
 
     private static func name(_ path: PathBytes) -> PathBytes { PathBytes(path.lastComponent) }
@@ -174,23 +157,14 @@ extension Checksum {
         allCases.contains { path.lastComponent.elementsEqual($0.listName.utf8) }
     }
 
-    private static let blockSize = 1 << 18
-
     /// Reads an open file from start to end and returns the checksum in hexadecimal digits.
     func reading(of file: OpenFile, _ path: PathBytes, within limit: WorkLimit) throws(FileError) -> String {
-        guard let digest = Digest(self) else {
-            throw FileError(ENOTSUP, "this system's libcrypto does not support \(rawValue)")
-        }
-        let block = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.blockSize, alignment: 16)
-        defer { block.deallocate() }
-        var offset: Int64 = 0
-        while true {
-            try limit.check("reading")
-            let count = FileIO.read(file.descriptor, into: block[...], at: offset)
-            guard count >= 0 else { throw FileError(errno, "cannot read '\(path)'") }
-            if count == 0 { return String(hexadecimal: digest.finish()) }
-            digest.add(UnsafeRawBufferPointer(rebasing: block[..<count]))
-            offset += Int64(count)
+        switch ContentDigest.reading(file, self, "reading", within: limit) {
+        case .digest(let bytes): return String(hexadecimal: bytes)
+        case .ended(let outcome): throw FileError(outcome)
+        case .notRegular: throw .changed
+        case .unreadable(ENOTSUP): throw FileError(ENOTSUP, "this system's libcrypto does not support \(rawValue)")
+        case .unreadable(let errno): throw FileError(errno, "cannot read '\(path)'")
         }
     }
 }
