@@ -9,13 +9,12 @@ package enum OwnershipCheck {
     /// with the sticky bit, such as `/tmp`, only its owner can replace a file or link, so files owned by root are safe
     /// there.
     package static func problem(with path: PathBytes) -> Problem? {
-        walk(path) { location, snapshot in
-            guard snapshot.type == .symlink else { return problem(at: location, snapshot) }
-            guard snapshot.uid != 0 else { return nil }
-            return Problem(
-                "the link '\(location)' belongs to user \(snapshot.uid), who could change what root runs",
-                help: "run: chown -h root:root '\(location)'")
+        let top: PathBytes = "/"
+        if let problem = problem(at: top, KernelFileSystem().stat(top)) { return problem }
+        for (location, found) in PathWalk(path.normalized) {
+            if let problem = problem(at: location, found) { return problem }
         }
+        return nil
     }
 
     /// Returns a problem if a user other than root could change what a command does; nil if none could.
@@ -26,19 +25,15 @@ package enum OwnershipCheck {
         ProgramFiles.of(executable, arguments, searchPath: searchPath).lazy.compactMap { problem(with: $0) }.first
     }
 
-    /// Visits `/`, the directories on the path, and links with their targets, until the body returns a finding.
-    private static func walk<Finding>(
-        _ path: PathBytes, _ body: (PathBytes, Snapshot) -> Finding?
-    ) -> Finding? {
-        if let top = snapshot(of: "/"), let finding = body("/", top) { return finding }
-        for (location, found) in PathWalk(path.normalized) {
-            if let snapshot = found.snapshot, let finding = body(location, snapshot) { return finding }
+    /// Returns the problem of a file, a directory or a link itself.
+    private static func problem(at location: PathBytes, _ found: DiskProbe.StatResult) -> Problem? {
+        guard let snapshot = found.snapshot else { return nil }
+        if snapshot.type == .symlink {
+            guard snapshot.uid != 0 else { return nil }
+            return Problem(
+                "the link '\(location)' belongs to user \(snapshot.uid), who could change what root runs",
+                help: "run: chown -h root:root '\(location)'")
         }
-        return nil
-    }
-
-    /// Returns the problem of a file or directory itself.
-    private static func problem(at location: PathBytes, _ snapshot: Snapshot) -> Problem? {
         if snapshot.uid != 0 {
             return Problem(
                 "'\(location)' belongs to user \(snapshot.uid), who could change what root runs",
@@ -49,6 +44,4 @@ package enum OwnershipCheck {
         return Problem(
             "'\(location)' can be changed by others than root (mode \(mode))", help: "run: chmod go-w '\(location)'")
     }
-
-    private static func snapshot(of location: PathBytes) -> Snapshot? { KernelFileSystem().stat(location).snapshot }
 }
