@@ -98,7 +98,7 @@ package struct Invocation: Sendable {
     /// The outcomes of the earlier steps.
     package var steps: [Outcome]
     /// Additional environment variables for programs, which override those of the same name.
-    package var environment: [(name: String, value: [UInt8])]
+    package var environment: [(name: String, value: [UInt8])] = []
     /// The standard input of programs; nil if it depends on the action.
     package var input: StandardInput?
     /// The working directory of programs; nil for that of the rules file, or their scratch directory.
@@ -125,15 +125,13 @@ package struct Invocation: Sendable {
     package init(
         job: Job, rule: SourcePosition, baseDirectory: PathBytes = "/", maximumAttempts: Int, parameters: Parameter,
         roots: [PathBytes], now: Timestamp, captures: Captures = Captures(), timeout: Duration,
-        batch: Int? = nil, steps: [Outcome] = [], environment: [(name: String, value: [UInt8])] = [],
-        directory: ProgramPath? = nil, stop: StopSignal, log: Logger,
+        batch: Int? = nil, steps: [Outcome] = [], stop: StopSignal, log: Logger,
         progress: @escaping @Sendable (Double, String?) -> Void = { _, _ in }
     ) {
         boxedJob = Box(job)
         (self.rule, self.baseDirectory, self.maximumAttempts) = (rule, baseDirectory, maximumAttempts)
         (self.parameters, self.roots, self.now, self.captures) = (parameters, roots, now, captures)
-        (self.timeout, self.batch, self.environment, self.directory) = (timeout, batch, environment, directory)
-        (self.steps, stepOutputs) = (steps, steps.map(\.outputs))
+        (self.timeout, self.batch, self.steps, stepOutputs) = (timeout, batch, steps, steps.map(\.outputs))
         (self.stop, self.log, self.progress) = (stop, log, progress)
     }
 }

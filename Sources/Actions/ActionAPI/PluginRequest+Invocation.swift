@@ -108,10 +108,9 @@ extension PluginMetadata {
 
 extension PluginTail {
     fileprivate init(_ tail: TailText) {
-        let text = String(validating: tail.bytes, as: UTF8.self)
         self.init(
-            offset: Int64(clamping: tail.offset), text: text, base64: text == nil ? Base64.encoded(tail.bytes) : nil,
-            reset: tail.isReset, remaining: Int64(clamping: tail.remaining))
+            offset: Int64(clamping: tail.offset), text: String(validating: tail.bytes, as: UTF8.self),
+            base64: Base64.ofName(tail.bytes), reset: tail.isReset, remaining: Int64(clamping: tail.remaining))
     }
 }
 

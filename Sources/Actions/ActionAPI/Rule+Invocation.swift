@@ -17,21 +17,19 @@ extension Rule {
     package func invocation(
         for job: Job, now: Timestamp, timeout: Duration, count: Int, stop: StopSignal, log: Logger
     ) -> Invocation {
-        let captures = Captures(of: job.event.path, by: condition?.certainExpressions ?? [])
-        let placeholders = PlaceholderValues(
-            event: job.event, rule: name, job: job.id.description, attempt: job.attempt, now: now,
-            stepOutputs: job.finishedSteps.map(\.outcome.outputs), captures: captures)
         var invocation = Invocation(
             job: job, rule: location, baseDirectory: baseDirectory, maximumAttempts: retry.attempts,
-            parameters: .object([:]), roots: roots, now: now, captures: captures,
+            parameters: .object([:]), roots: roots, now: now,
+            captures: Captures(of: job.event.path, by: condition?.certainExpressions ?? []),
             timeout: timeout, batch: batch?.files ?? (group == nil ? nil : count),
-            steps: job.finishedSteps.map(\.outcome),
-            environment: environment.map { ($0.name, $0.value.expanded(with: placeholders)) },
-            directory: directory.map { directory in
-                ProgramPath(
-                    baseDirectory.resolving(directory.expanded(with: placeholders)).normalized, of: directory,
-                    in: baseDirectory, for: job.event)
-            }, stop: stop, log: log)
+            steps: job.finishedSteps.map(\.outcome), stop: stop, log: log)
+        let placeholders = invocation.placeholders
+        invocation.environment = environment.map { ($0.name, $0.value.expanded(with: placeholders)) }
+        invocation.directory = directory.map { directory in
+            ProgramPath(
+                baseDirectory.resolving(directory.expanded(with: placeholders)).normalized, of: directory,
+                in: baseDirectory, for: job.event)
+        }
         invocation.input = input
         invocation.confinement = confinement
         invocation.hasFixedEnvironment =
