@@ -1,6 +1,7 @@
 import ActionAPI
 import CLibCurl
-import Glibc
+import PluginProtocol
+import Rules
 
 /// One HTTP or HTTPS request and its response; redirects are reported, not followed.
 struct HTTPCall {
@@ -15,16 +16,14 @@ struct HTTPCall {
     /// The deadline from the rule's timeout.
     var deadline: ContinuousClock.Instant
 
-    enum Result {
-        case answered(Answer)
-        /// The rule must be changed, for this reason.
-        case refused(String)
-        /// The certificate is not trusted, for this reason.
-        case notVerified(String)
-        /// There was no response, for this reason.
-        case networkError(String)
-        case stopped
-        case timedOut
+    /// The outcome of a call without a response.
+    struct Failure: Error {
+        var outcome: Outcome
+
+        /// Returns the failure of a request that the rule must change.
+        static func refused(_ reason: String) -> Failure {
+            Failure(outcome: Outcome(.failed, reason, code: "bad-request"))
+        }
     }
 
     struct Answer {
@@ -80,14 +79,20 @@ struct HTTPCall {
     /// Sends the request and waits for the response; blocks.
     ///
     /// The library must be loaded.
-    func run() -> Result {
+    ///
+    /// - Parameter location: The location of the URL, for messages.
+    /// - Returns: The response.
+    /// - Throws: The outcome, if there is no response.
+    func run(_ location: Location) throws(Failure) -> Answer {
         let content = Content()
-        guard let transfer = start(content) else { return .refused("out of memory") }
+        guard let transfer = start(content) else { throw .refused("\(location): out of memory") }
         defer { clc_close(transfer) }
         while true {
-            if stop.isRaised { return .stopped }
+            if stop.isRaised { throw Failure(outcome: .interrupted("stopped while waiting for \(location)")) }
             let left = deadline - .now
-            guard left > .zero else { return .timedOut }
+            guard left > .zero else {
+                throw Failure(outcome: .timedOut("\(location) did not answer within the timeout"))
+            }
             let wait = Int32(min(left / .milliseconds(1) + 1, 1000))
             if clc_perform(transfer, stop.descriptor, stop.descriptor < 0 ? min(wait, Self.tick) : wait) == 0 { break }
         }
@@ -97,16 +102,17 @@ struct HTTPCall {
         guard clc_result(transfer) == 0 || kind == CLC_NOT_TAKEN && status != 0 else {
             let message = String(cString: clc_error(transfer))
             switch kind {
-            case CLC_UNSUPPORTED_PROTOCOL, CLC_BAD_URL, CLC_BAD_CA_FILE: return .refused(message)
-            case CLC_NOT_VERIFIED: return .notVerified(message)
-            default: return .networkError(message)
+            case CLC_UNSUPPORTED_PROTOCOL, CLC_BAD_URL, CLC_BAD_CA_FILE: throw .refused("\(location): \(message)")
+            case CLC_NOT_VERIFIED:
+                let help = "; set 'ca_file' to trust your own certificate authority"
+                throw Failure(outcome: Outcome(.failed, "\(location) is not trusted: \(message)\(help)", code: "tls"))
+            default: throw Failure(outcome: Outcome(.retry, "\(location): \(message)", code: "network"))
             }
         }
         let pause = clc_retry_after(transfer)
-        return .answered(
-            Answer(
-                status: status, retryAfter: pause > 0 ? .seconds(pause) : nil,
-                redirect: clc_redirect(transfer).map { String(cString: $0) }, body: content.stored))
+        return Answer(
+            status: status, retryAfter: pause > 0 ? .seconds(pause) : nil,
+            redirect: clc_redirect(transfer).map { String(cString: $0) }, body: content.stored)
     }
 
     private func start(_ content: Content) -> OpaquePointer? {

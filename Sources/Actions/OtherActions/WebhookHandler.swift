@@ -2,8 +2,6 @@ package import ActionAPI
 import Digests
 import FileEvents
 import Foundation
-import Glibc
-import JSON
 import PluginProtocol
 package import Rules
 import System
@@ -54,23 +52,13 @@ package struct WebhookHandler: BlockingHandler {
             let message = "libcurl can't be loaded (\(problem)); install the package libcurl4"
             return Outcome(.failed, message, code: "no-library")
         }
-        do throws(Problem) {
+        do throws(HTTPCall.Failure) {
             var call = try call(for: invocation)
             guard var location = HTTPCall.Location(call.url) else {
-                throw Problem("'url' is not a valid http:// or https:// URL")
+                throw .refused("'url' is not a valid http:// or https:// URL")
             }
             for _ in 0...Self.mostRedirects {
-                let answer: HTTPCall.Answer
-                switch call.run() {
-                case .stopped: return .interrupted("stopped while waiting for \(location)")
-                case .timedOut: return .timedOut("\(location) did not answer within the timeout")
-                case .refused(let reason): return Outcome(.failed, "\(location): \(reason)", code: "bad-request")
-                case .notVerified(let reason):
-                    let help = "; set 'ca_file' to trust your own certificate authority"
-                    return Outcome(.failed, "\(location) is not trusted: \(reason)\(help)", code: "tls")
-                case .networkError(let reason): return Outcome(.retry, "\(location): \(reason)", code: "network")
-                case .answered(let received): answer = received
-                }
+                let answer = try call.run(location)
                 guard [301, 302, 307, 308].contains(answer.status), let next = answer.redirect else {
                     return outcome(of: answer, from: location, invocation)
                 }
@@ -85,15 +73,15 @@ package struct WebhookHandler: BlockingHandler {
             }
             return Outcome(.failed, "\(location) redirects more than \(Self.mostRedirects) times", code: "redirect")
         } catch {
-            return Outcome(.failed, error.message, code: "bad-request")
+            return error.outcome
         }
     }
 
     // MARK: Request
 
-    private func call(for invocation: Invocation) throws(Problem) -> HTTPCall {
+    private func call(for invocation: Invocation) throws(HTTPCall.Failure) -> HTTPCall {
         let parameters = invocation.parameters
-        guard let url = invocation.text("url") else { throw Problem("'url' is missing") }
+        guard let url = invocation.text("url") else { throw .refused("'url' is missing") }
         let (body, type) = content(for: invocation)
         var headers: [(name: String, value: [UInt8])] = []
         if case .object(let members)? = parameters["headers"] {
@@ -106,7 +94,7 @@ package struct WebhookHandler: BlockingHandler {
         }
         if let secret = parameters["secret"]?.bytes {
             guard secret.count >= Self.leastHidden else {
-                throw Problem("'secret' has fewer than \(Self.leastHidden) bytes")
+                throw .refused("'secret' has fewer than \(Self.leastHidden) bytes")
             }
             let signature = invocation.text("signature").flatMap(WebhookSignature.init(rawValue:)) ?? .standard
             headers += signature.headers(
@@ -114,7 +102,7 @@ package struct WebhookHandler: BlockingHandler {
         }
         let authorities = parameters["ca_file"]?.bytes.map { invocation.baseDirectory.resolving($0).normalized }
         if let authorities, LinkTrust.isMeaningful, let problem = OwnershipCheck.problem(with: authorities) {
-            throw Problem("'ca_file': \(problem.message)")
+            throw .refused("'ca_file': \(problem.message)")
         }
         return HTTPCall(
             url: url, method: invocation.text("method") ?? "POST", headers: headers, body: body,
@@ -135,22 +123,22 @@ package struct WebhookHandler: BlockingHandler {
     }
 
     /// Returns the value of a header, which must not add another header: a file name may contain a line break.
-    private static func checked(_ value: Parameter, _ name: String) throws(Problem) -> [UInt8] {
+    private static func checked(_ value: Parameter, _ name: String) throws(HTTPCall.Failure) -> [UInt8] {
         let separators = Set("()<>@,;:\\\"/[]?={} \t".utf8)
         guard !name.isEmpty, name.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !separators.contains($0) }) else {
-            throw Problem("'\(String(cleaning: name.utf8))' is not a valid header name")
+            throw .refused("'\(String(cleaning: name.utf8))' is not a valid header name")
         }
         guard !["content-length", "transfer-encoding", "connection"].contains(name.lowercased()) else {
-            throw Problem("the header '\(name)' is set by Alight; remove it")
+            throw .refused("the header '\(name)' is set by Alight; remove it")
         }
         let bytes: [UInt8]
         switch value {
         case .text(let text): bytes = text
         case .value(let constant): bytes = Array(constant.shown.utf8)
-        case .array, .object: throw Problem("the header '\(name)' has a list or a mapping as its value")
+        case .array, .object: throw .refused("the header '\(name)' has a list or a mapping as its value")
         }
         guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
-            throw Problem(
+            throw .refused(
                 "the header '\(name)' would contain a line break or another control character, as a file "
                     + "name can; send such a value in the body")
         }
@@ -301,12 +289,9 @@ enum WebhookSignature: String, CaseIterable {
             return [("X-Hub-Signature-256", Array("sha256=\(digits)".utf8))]
         case .standard:
             let prefix = Array("whsec_".utf8)
-            var key = secret
-            if secret.starts(with: prefix),
-                let decoded = Base64.decoded(String(decoding: secret.dropFirst(prefix.count), as: UTF8.self))
-            {
-                key = decoded
-            }
+            let isEncoded = secret.starts(with: prefix)
+            let encoded = isEncoded ? String(decoding: secret.dropFirst(prefix.count), as: UTF8.self) : nil
+            let key = Base64.decoded(encoded) ?? secret
             let signature = Digest.hmacSHA256(Array("\(id).\(seconds).".utf8) + body, key: key)
             return [
                 ("webhook-id", Array(id.utf8)), ("webhook-timestamp", Array(String(seconds).utf8)),
