@@ -1,6 +1,5 @@
 package import ActionAPI
 import FileEvents
-import Glibc
 import Logging
 import PluginProtocol
 package import Programs
@@ -99,15 +98,12 @@ package struct NotifyHandler: Handler {
     private static func plain(_ text: String) -> [UInt8] {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         let cleaned = lines.map { String(cleaning: $0.utf8) }.joined(separator: "\n")
-        return cleaned.utf8.flatMap { byte -> [UInt8] in
-            switch byte {
-            case UInt8(ascii: "&"): Array("&amp;".utf8)
-            case UInt8(ascii: "<"): Array("&lt;".utf8)
-            case UInt8(ascii: ">"): Array("&gt;".utf8)
-            // notify-send interprets these as C does.
-            case UInt8(ascii: "\\"): Array("\\\\".utf8)
-            default: [byte]
-            }
-        }
+        return cleaned.utf8.flatMap { escapes[$0] ?? [$0] }
     }
+
+    /// The replacements of markup, and of the backslash, which notify-send interprets as C does.
+    private static let escapes: [UInt8: [UInt8]] = [
+        UInt8(ascii: "&"): Array("&amp;".utf8), UInt8(ascii: "<"): Array("&lt;".utf8),
+        UInt8(ascii: ">"): Array("&gt;".utf8), UInt8(ascii: "\\"): Array("\\\\".utf8),
+    ]
 }
