@@ -63,7 +63,7 @@ package struct TagHandler: FileHandler {
         for (name, value) in changes {
             let error: Int32
             if let value {
-                if Self.value(of: name, descriptor, expecting: value.count) == value { continue }
+                if file.attribute(PathBytes(name)) == value { continue }
                 error = cal_set_open_attribute(descriptor, name, value, value.count)
                 done.append("set \(name)")
             } else {
@@ -85,12 +85,5 @@ package struct TagHandler: FileHandler {
             }
         }
         return Outcome(.succeeded, done.isEmpty ? "already tagged" : done.joined(separator: ", "))
-    }
-
-    /// Returns the value if it has that length.
-    private static func value(of name: String, _ descriptor: Int32, expecting count: Int) -> [UInt8]? {
-        var buffer = [UInt8](repeating: 0, count: count + 1)
-        let length = cal_read_open_attribute(descriptor, name, &buffer, buffer.count)
-        return length == count ? Array(buffer[..<count]) : nil
     }
 }

@@ -22,6 +22,24 @@ extension OpenFile {
     func metadata() throws(FileError) -> Snapshot {
         try FileError.of("cannot stat an open file") { () throws(SystemError) in try snapshot() }
     }
+
+    /// The names of the extended attributes; empty if they cannot be listed.
+    var attributeNames: [PathBytes] {
+        var names = [CChar](repeating: 0, count: Int(max(0, cal_list_open_attributes(descriptor, nil, 0))))
+        let filled = names.isEmpty ? 0 : cal_list_open_attributes(descriptor, &names, names.count)
+        return names.prefix(Int(max(0, filled))).split(separator: 0).map { name in
+            PathBytes(name.map { UInt8(bitPattern: $0) })
+        }
+    }
+
+    /// Returns the value of an extended attribute; nil if it cannot be read.
+    func attribute(_ name: PathBytes) -> [UInt8]? {
+        name.withCString { name in
+            var value = [UInt8](repeating: 0, count: Int(max(0, cal_read_open_attribute(descriptor, name, nil, 0))) + 1)
+            let read = cal_read_open_attribute(descriptor, name, &value, value.count)
+            return read < 0 ? nil : Array(value[..<Int(read)])
+        }
+    }
 }
 
 extension DirectoryHandle {

@@ -60,9 +60,9 @@ struct CopyOptions {
     /// repeats their content in short form.
     func copyAttributes(of source: OpenFile, _ metadata: Snapshot, on copy: Int32) throws(FileError) {
         let isOwners = retained.contains(.owner) && fchown(copy, metadata.uid, metadata.gid) == 0
-        let hasAccess = retained.contains(.xattrs) ? try Self.copyAttributes(source.descriptor, copy) : false
+        let hasAccess = retained.contains(.xattrs) ? try Self.copyAttributes(source, copy) : false
         // With an access list, the bits of the group are the maximum for all entries of the list.
-        let isListed = cal_read_open_attribute(source.descriptor, "system.posix_acl_access", nil, 0) > 0
+        let isListed = source.attribute(Self.accessList)?.isEmpty == false
         let group: UInt32 = isListed && !hasAccess ? 0o070 : 0
         // Set-user-id and similar bits require the original owner: otherwise a user's program would run as the user of
         // this process.
@@ -84,28 +84,18 @@ struct CopyOptions {
     ///
     /// - Returns: Whether the source has an access list that was copied.
     /// - Throws: A ``FileError`` if the disk is full or fails.
-    private static func copyAttributes(_ source: Int32, _ copy: Int32) throws(FileError) -> Bool {
-        let length = cal_list_open_attributes(source, nil, 0)
-        guard length > 0 else { return false }
+    private static func copyAttributes(_ source: OpenFile, _ copy: Int32) throws(FileError) -> Bool {
         var hasAccess = false
-        var names = [CChar](repeating: 0, count: Int(length) + 1)
-        let filled = cal_list_open_attributes(source, &names, Int(length))
-        guard filled > 0 else { return false }
-        for name in names[..<Int(filled)].split(separator: 0) {
-            let name = PathBytes(name.map { UInt8(bitPattern: $0) })
-            guard name.bytes.starts(with: "user.".utf8) || name == "system.posix_acl_access" else { continue }
-            let error = name.withCString { name -> Int32 in
-                let size = cal_read_open_attribute(source, name, nil, 0)
-                guard size >= 0 else { return ENODATA }
-                var value = [UInt8](repeating: 0, count: Int(size) + 1)
-                let read = cal_read_open_attribute(source, name, &value, Int(size))
-                return read >= 0 ? cal_set_open_attribute(copy, name, value, Int(read)) : ENODATA
-            }
+        for name in source.attributeNames where name.bytes.starts(with: "user.".utf8) || name == accessList {
+            guard let value = source.attribute(name) else { continue }
+            let error = name.withCString { cal_set_open_attribute(copy, $0, value, value.count) }
             if [ENOSPC, EDQUOT, EIO].contains(error) {
                 throw FileError(error, "cannot set an attribute of the copy of a file")
             }
-            if error == 0, name == "system.posix_acl_access" { hasAccess = true }
+            if error == 0, name == accessList { hasAccess = true }
         }
         return hasAccess
     }
+
+    private static let accessList: PathBytes = "system.posix_acl_access"
 }
