@@ -41,7 +41,7 @@ final class OpenDirectories {
     /// Whether a file can possibly be renamed from one directory to the other.
     func mayShareDevice(_ one: DirectoryHandle, _ other: DirectoryHandle) -> Bool {
         guard let one = identity(of: one), let other = identity(of: other) else { return true }
-        return one.deviceMajor == other.deviceMajor && one.deviceMinor == other.deviceMinor
+        return one.device == other.device
     }
 
     private func identity(of directory: DirectoryHandle) -> FileIdentity? {
@@ -50,4 +50,9 @@ final class OpenDirectories {
         identities[directory.descriptor] = .some(identity)
         return identity
     }
+}
+
+extension FileIdentity {
+    /// The number of the device.
+    var device: UInt64 { UInt64(deviceMajor) << 32 | UInt64(deviceMinor) }
 }

@@ -103,10 +103,8 @@ package struct Trash: Sendable {
     private func homeCan(_ directory: DirectoryHandle, _ file: Snapshot, _ real: PathBytes) throws(FileError) -> Can? {
         guard let home else { return nil }
         // Other users must not have access to a directory that is created for the trash.
-        guard case .present(let parent) = KernelFileSystem().stat(Self.existing(home)),
-            parent.identity.deviceMajor == file.identity.deviceMajor,
-            parent.identity.deviceMinor == file.identity.deviceMinor
-        else { return nil }
+        let existing = home.andParents.first { KernelFileSystem().exists($0) }.flatMap(KernelFileSystem().resolve)
+        guard KernelFileSystem().identity(of: existing ?? "/")?.device == file.identity.device else { return nil }
         let data = try Jail([home.parent]).open(home.parent, making: true)
         return try can(in: data, PathBytes(home.lastComponent), recorded: real.bytes)
     }
@@ -155,21 +153,13 @@ package struct Trash: Sendable {
             let above = openat(here.descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             guard above >= 0 else { break }
             let next = DirectoryHandle(above, here.path.parent)
-            var inner = cal_stat()
-            var outer = cal_stat()
-            guard cal_stat_descriptor(here.descriptor, &inner) == 0, cal_stat_descriptor(above, &outer) == 0,
-                inner.mount == outer.mount, inner.device_major == outer.device_major,
-                inner.device_minor == outer.device_minor
+            guard let inner = try? here.file.snapshot(), let outer = try? next.file.snapshot(),
+                inner.mount == outer.mount, inner.identity.device == outer.identity.device
             else { break }
             here = next
             depth += 1
         }
         return (here, depth)
-    }
-
-    /// Returns the nearest existing directory, which is the path itself or one of its ancestors, with links resolved.
-    private static func existing(_ path: PathBytes) -> PathBytes {
-        path.andParents.first { KernelFileSystem().resolve($0) != nil }.flatMap(KernelFileSystem().resolve) ?? "/"
     }
 
     private static func realPath(of directory: DirectoryHandle) throws(FileError) -> PathBytes {

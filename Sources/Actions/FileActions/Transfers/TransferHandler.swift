@@ -78,13 +78,8 @@ struct TransferGroup {
     private let transfers: [FileTransfer]
     /// The state of each transfer; nil if there are not enough descriptors for so many files at once.
     private var stages: [FileTransfer.Stage?] = []
-    /// The result of each flush: 0, or the errno.
-    private var flushed: [Device: Int32] = [:]
-
-    private struct Device: Hashable {
-        var major: UInt32
-        var minor: UInt32
-    }
+    /// The result of each flush by device: 0, or the errno.
+    private var flushed: [UInt64: Int32] = [:]
 
     /// Transfers files in groups that share a flush, or one by one if there are few.
     ///
@@ -161,7 +156,7 @@ struct TransferGroup {
 
     /// Flushes the file system of a copy, unless that has been done.
     private mutating func flush(_ copy: FileTransfer.Copy) throws(FileError) {
-        let device = Device(major: copy.made.identity.deviceMajor, minor: copy.made.identity.deviceMinor)
+        let device = copy.made.identity.device
         let error = flushed[device] ?? cal_sync_file_system(copy.file.descriptor)
         flushed[device] = error
         guard error == 0 else { throw FileError(error, "cannot flush the file system of '\(copy.location.path)'") }
