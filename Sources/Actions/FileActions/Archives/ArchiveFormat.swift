@@ -16,7 +16,8 @@ enum ArchiveFormat: String, CaseIterable {
         let format = Self.allCases.first { format in
             format.traits.endings.contains { $0.utf8.count < name.count && Self.ends(name, with: $0) }
         }
-        if let format { self = format } else { return nil }
+        guard let format else { return nil }
+        self = format
     }
 
     /// Returns a name without its archive extension: `a` for `a.tar.gz`; never empty, and not `.` or `..`.

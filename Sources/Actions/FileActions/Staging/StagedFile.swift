@@ -75,16 +75,12 @@ final class StagedFile {
             file = nil
             return temporary
         }
-        var error: Int32 = EEXIST
-        for _ in 0..<Self.mostTries where error == EEXIST {
-            let name = TemporaryName.staged(final)
-            error = name.withCString { cal_link_descriptor_in(descriptor, directory.descriptor, $0) }
-            guard error == 0 else { continue }
-            temporary = name
-            file = nil
-            return name
-        }
-        throw FileError(error, "cannot create '\(directory.path(of: final))'")
+        let name = TemporaryName.staged(final)
+        let error = name.withCString { cal_link_descriptor_in(descriptor, directory.descriptor, $0) }
+        guard error == 0 else { throw FileError(error, "cannot create '\(directory.path(of: final))'") }
+        temporary = name
+        file = nil
+        return name
     }
 
     /// Marks the file as placed, so that it is not removed.

@@ -41,13 +41,11 @@ struct FileCopy {
         throw FileError(Outcome(.retry, "the copy of '\(source.path)' differs from it when read again", code: "verify"))
     }
 
-    private func checkTime() throws(FileError) { try limit.check("copying") }
-
     // MARK: - Content
 
     /// Clones the blocks, or copies the data and preserves the holes of all but small files.
     private func transfer(to staged: StagedFile) throws(FileError) {
-        try checkTime()
+        try limit.check("copying")
         let size = Int64(clamping: source.metadata.size)
         var buffer: [UInt8] = []
         // copy_file_range(2) also clones the blocks if that is possible.
@@ -76,7 +74,7 @@ struct FileCopy {
     private func transfer(_ range: Range<Int64>, to staged: StagedFile, _ buffer: inout [UInt8]) throws(FileError) {
         var offset = range.lowerBound
         while buffer.isEmpty, offset < range.upperBound {
-            try checkTime()
+            try limit.check("copying")
             let count = Int(min(range.upperBound - offset, Self.step))
             let copied = cal_copy_range_at(content.descriptor, staged.descriptor, offset, count)
             if copied > 0 {
@@ -94,7 +92,7 @@ struct FileCopy {
         }
         var flushed = offset
         while offset < range.upperBound {
-            try checkTime()
+            try limit.check("copying")
             let wanted = Int(min(Int64(buffer.count), range.upperBound - offset))
             let count = buffer.withUnsafeMutableBytes {
                 FileIO.read(content.descriptor, into: $0[..<wanted], at: offset)

@@ -42,17 +42,15 @@ package struct Undoing {
                 try removeUnpacked(path, source, sealed, change.left, event)
             case .madeDirectory(let path): try removeDirectory(path, change.left, event)
             case .overwritten(let path):
-                throw Self.refusal("the previous file at '\(path)' was replaced and can't be restored")
+                throw .failed("the previous file at '\(path)' was replaced and can't be restored")
             case .removed(let path, let twin):
-                throw Self.refusal("'\(path)' was removed because '\(twin)' has the same content; copy that back")
+                throw .failed("'\(path)' was removed because '\(twin)' has the same content; copy that back")
             }
             return nil
         } catch {
             return error.outcome.message
         }
     }
-
-    private static func refusal(_ reason: String) -> FileError { .failed(reason) }
 
     // MARK: - Steps
 
@@ -73,14 +71,14 @@ package struct Undoing {
         case 0: break
         case EEXIST: throw Self.taken(from)
         case EXDEV:
-            throw Self.refusal(
+            throw .failed(
                 "'\(from)' is on another file system; move '\(to)' back by hand, and check that it is complete")
         case let error: throw FileError(error, "cannot move '\(to)' back to '\(from)'")
         }
         if let there = try target.metadata(of: former), !mark.fits(there) {
             // Another process replaced the file between the check and the move.
             try Removal.restore(former, name, from: target, to: directory)
-            throw Self.refusal("'\(to)' was replaced meanwhile")
+            throw .failed("'\(to)' was replaced meanwhile")
         }
         target.flush()
         directory.flush()
@@ -90,12 +88,12 @@ package struct Undoing {
         _ path: PathBytes, _ source: PathBytes, _ mark: FileMark, _ event: FileEvent
     ) throws(FileError) {
         let (directory, name) = try locate(path, event)
-        guard let there = try directory.metadata(of: name) else { throw Self.refusal("'\(path)' no longer exists") }
+        guard let there = try directory.metadata(of: name) else { throw .failed("'\(path)' no longer exists") }
         // Another name of the file preserves all later changes to it.
         let hasOthers = there.type == .file && there.links > 1 && there.identity == mark.identity
         if !hasOthers { try check(name, in: directory, mark) }
         if there.type == .file, !hasOthers, !isSafe(source, event) {
-            throw Self.refusal("'\(source)' is no longer what was copied, so '\(path)' may be the only copy")
+            throw .failed("'\(source)' is no longer what was copied, so '\(path)' may be the only copy")
         }
         guard !isDry else {
             vacated.insert(path)
@@ -103,8 +101,8 @@ package struct Undoing {
         }
         switch try Removal.remove(name, in: directory, if: there) {
         case .removed: directory.flush()
-        case .gone: throw Self.refusal("'\(path)' no longer exists")
-        case .changed, .isTwin: throw Self.refusal("'\(path)' was replaced meanwhile")
+        case .gone: throw .failed("'\(path)' no longer exists")
+        case .changed, .isTwin: throw .failed("'\(path)' was replaced meanwhile")
         }
     }
 
@@ -115,18 +113,18 @@ package struct Undoing {
         let (parent, name) = try locate(path, event)
         try check(name, in: parent, mark)
         guard isSafe(source, event) else {
-            throw Self.refusal("'\(source)' is no longer what was unpacked, so '\(path)' may be the only copy")
+            throw .failed("'\(source)' is no longer what was unpacked, so '\(path)' may be the only copy")
         }
         let directory = try parent.openUnmounted(name)
         guard try directory.metadata(of: ".")?.identity == mark.identity else {
-            throw Self.refusal("'\(path)' was replaced meanwhile")
+            throw .failed("'\(path)' was replaced meanwhile")
         }
         let tree = UnpackedTree(sealed: sealed, born: mark.identity.birth, isDry: isDry)
         tree.remove(from: directory)
         guard tree.left.isEmpty else {
             let named = tree.left.prefix(3).map { "'\($0)'" }.joined(separator: ", ")
             let more = tree.left.count > 3 ? " and \(tree.left.count - 3) more" : ""
-            throw Self.refusal("changed or added since, and not removed: \(named)\(more)")
+            throw .failed("changed or added since, and not removed: \(named)\(more)")
         }
         guard !isDry else {
             vacated.insert(path)
@@ -158,15 +156,15 @@ package struct Undoing {
         let path = directory.path(of: name)
         if restored.contains(path) { return }
         guard let there = try directory.metadata(of: name), !vacated.contains(path) else {
-            throw Self.refusal("'\(path)' no longer exists")
+            throw .failed("'\(path)' no longer exists")
         }
         guard there.identity == mark.identity, there.type == mark.type else {
-            throw Self.refusal("'\(path)' is now another file")
+            throw .failed("'\(path)' is now another file")
         }
-        guard mark.fits(there) else { throw Self.refusal("'\(path)' has changed since") }
+        guard mark.fits(there) else { throw .failed("'\(path)' has changed since") }
     }
 
-    private static func taken(_ path: PathBytes) -> FileError { refusal("'\(path)' exists again") }
+    private static func taken(_ path: PathBytes) -> FileError { .failed("'\(path)' exists again") }
 
     /// Opens the directory of a path: beneath the event's root without following links, elsewhere only through links
     /// that no other user could exploit.
@@ -175,16 +173,14 @@ package struct Undoing {
     private func locate(_ path: PathBytes, _ event: FileEvent) throws(FileError) -> (DirectoryHandle, PathBytes) {
         let directory = path.parent
         let name = PathBytes(path.lastComponent)
-        let missing = Self.refusal("the directory '\(directory)' no longer exists")
+        let missing = FileError.failed("the directory '\(directory)' no longer exists")
         if directory.isInside(event.root) {
             do throws(FileError) {
                 return (try SourceFile.openDirectory(of: path, root: event.root), name)
             } catch {
-                switch error.outcome.code {
-                case "gone": throw missing
-                case "changed": throw Self.refusal("there is a symbolic link in the path to '\(directory)'")
-                default: throw error
-                }
+                if error.isGone { throw missing }
+                guard error.isOfAnotherFile else { throw error }
+                throw .failed("there is a symbolic link in the path to '\(directory)'")
             }
         }
         return (try DirectoryHandle.opened(directory, orElse: missing), name)
