@@ -10,8 +10,6 @@ struct ChecksumFile {
     let directory: DirectoryHandle
     let kind: Checksum
 
-    init(listIn directory: DirectoryHandle, _ kind: Checksum) { (self.directory, self.kind) = (directory, kind) }
-
     /// A file name with its checksum; nil removes the name.
     typealias Sum = (name: PathBytes, digits: String?)
 

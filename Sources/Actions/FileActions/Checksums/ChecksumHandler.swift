@@ -75,7 +75,7 @@ package struct ChecksumHandler: BlockingHandler {
         }
         if event.kind == .deleted { return try removal(of: event, kind, isListed: isWritten) }
         let source = try SourceFile(invocation)
-        let list = ChecksumFile(listIn: source.directory, kind)
+        let list = ChecksumFile(directory: source.directory, kind: kind)
         let sum = try kind.reading(of: source.openForReading(), event.path, within: invocation.limit)
         guard try source.isUnchanged() else { throw .changed }
         let values: [String: JSONValue] = [kind.rawValue: .string(sum)]
@@ -96,7 +96,7 @@ package struct ChecksumHandler: BlockingHandler {
         of event: FileEvent, _ kind: Checksum, isListed: Bool
     ) throws(FileError) -> (Outcome, ListChange?) {
         guard isListed else { throw .gone }
-        let list = ChecksumFile(listIn: try SourceFile.openDirectory(of: event.path, root: event.root), kind)
+        let list = ChecksumFile(directory: try SourceFile.openDirectory(of: event.path, root: event.root), kind: kind)
         let name = Self.name(event.path)
         guard try list.lines()?.sums[name] != nil else {
             return (Outcome(.skipped, "it is gone, and not in \(list.path)", code: "gone"), nil)
@@ -111,7 +111,7 @@ package struct ChecksumHandler: BlockingHandler {
             let directory = try? SourceFile.openDirectory(of: from, root: event.root),
             case .absent = KernelFileSystem().stat(from)
         else { return }
-        let former = ChecksumFile(listIn: directory, kind)
+        let former = ChecksumFile(directory: directory, kind: kind)
         guard try former.lines()?.sums[Self.name(from)] != nil else { return }
         _ = try former.update([(Self.name(from), nil)], within: invocation.limit)
     }

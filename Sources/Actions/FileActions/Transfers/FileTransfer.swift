@@ -77,21 +77,6 @@ final class FileTransfer {
         self.options = options
     }
 
-    /// Transfers the file.
-    func run() throws(FileError) -> Outcome {
-        var stage = try start(isFlushed: true)
-        if case .staged(let copy) = stage { stage = try publish(copy) }
-        switch stage {
-        case .over(let outcome): return outcome
-        case .staged: preconditionFailure("it has been published")
-        case .placed(let copy, let name):
-            if options.isDurable { copy.location.directory.flush() }
-            let outcome = try finish(copy, name)
-            copy.source?.directory.flush()
-            return outcome
-        }
-    }
-
     /// Whether an interrupted attempt finished the move.
     var isDone: Bool { (try? destination(nil, making: false).earlierMove()) != nil }
 

@@ -9,7 +9,7 @@ package import System
 /// The bytes of a copy are written to a file without a name in the destination directory, and flushed. Then the file
 /// gets its final name, so a process that watches the directory sees one complete file. A move between file systems
 /// copies, and removes the source last.
-package struct TransferHandler: FileHandler {
+package struct TransferHandler: BlockingHandler {
     private let verb: FileTransfer.Verb
     private let trash: Trash
     package let summary: HandlerDescription
@@ -49,9 +49,7 @@ package struct TransferHandler: FileHandler {
 
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }
 
-    package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
-        try transfer(invocation, OpenDirectories()).run()
-    }
+    package func run(_ invocation: Invocation) -> Outcome { run([invocation])[0] }
 
     /// Transfers the files of a batch in groups, in which the copies are flushed by one call for the whole file system.
     package func run(_ invocations: [Invocation]) -> [Outcome] { TransferGroup.run(invocations, transfer) }
@@ -90,33 +88,22 @@ struct TransferGroup {
     static func run(
         _ invocations: [Invocation], _ transfer: (Invocation, OpenDirectories) -> FileTransfer
     ) -> [Outcome] {
-        guard invocations.count >= fewest else {
-            return invocations.map { invocation in
-                invocation.stop.isRaised
-                    ? .interrupted("Alight stops") : alone(transfer(invocation, OpenDirectories()))
-            }
-        }
         var outcomes: [Outcome] = []
         while outcomes.count < invocations.count {
             let directories = OpenDirectories()
-            let files = invocations[outcomes.count...].prefix(most)
+            let files = invocations[outcomes.count...].prefix(invocations.count < fewest ? 1 : most)
             var group = TransferGroup(transfers: files.map { transfer($0, directories) })
             outcomes += group.run()
         }
         return outcomes
     }
 
-    private init(transfers: [FileTransfer]) { self.transfers = transfers }
-
-    private static func alone(_ transfer: FileTransfer) -> Outcome {
-        Outcome.of { () throws(FileError) in try transfer.run() }
-    }
-
     private mutating func run() -> [Outcome] {
+        let isAlone = transfers.count == 1
         stages = transfers.map { transfer in
-            Self.stage { () throws(FileError) in
+            Self.stage(isAlone) { () throws(FileError) in
                 if transfer.invocation.stop.isRaised { return .over(.interrupted("Alight stops")) }
-                return try transfer.start(isFlushed: false)
+                return try transfer.start(isFlushed: isAlone)
             }
         }
         var wanted: Set<PathBytes> = []
@@ -125,8 +112,8 @@ struct TransferGroup {
             // If two files are moved to the same destination, the second is published after the move of the first has
             // finished.
             if copy.source != nil, !wanted.insert(copy.location.path).inserted { finish() }
-            stages[index] = Self.stage { () throws(FileError) in
-                if transfers[index].options.isDurable { try flush(copy) }
+            stages[index] = Self.stage(isAlone) { () throws(FileError) in
+                if transfers[index].options.isDurable, !isAlone { try flush(copy) }
                 return try transfers[index].publish(copy)
             }
         }
@@ -134,7 +121,10 @@ struct TransferGroup {
         let outcomes = stages.map { stage -> Outcome? in if case .over(let outcome)? = stage { outcome } else { nil } }
         // Closes the files before those without an outcome are transferred one by one.
         stages = []
-        return zip(outcomes, transfers).map { $0 ?? Self.alone($1) }
+        return zip(outcomes, transfers).map { outcome, transfer in
+            var alone = TransferGroup(transfers: [transfer])
+            return outcome ?? alone.run()[0]
+        }
     }
 
     /// Finishes the transfers of the files that were placed, after these are on the disk.
@@ -162,11 +152,13 @@ struct TransferGroup {
         guard error == 0 else { throw FileError(error, "cannot flush the file system of '\(copy.location.path)'") }
     }
 
-    private static func stage(_ work: () throws(FileError) -> FileTransfer.Stage) -> FileTransfer.Stage? {
+    private static func stage(
+        _ isAlone: Bool, _ work: () throws(FileError) -> FileTransfer.Stage
+    ) -> FileTransfer.Stage? {
         do throws(FileError) {
             return try work()
         } catch {
-            return error.hasNoDescriptors ? nil : .over(error.outcome)
+            return error.hasNoDescriptors && !isAlone ? nil : .over(error.outcome)
         }
     }
 }
