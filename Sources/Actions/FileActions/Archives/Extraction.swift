@@ -231,20 +231,13 @@ final class Extraction {
             links[path] = further
             return
         }
-        func missing() -> FileError {
-            refusal("is a link to '\(String(cleaning: target.bytes))', which is not a file before it")
-        }
-        guard let last = parts.last.map({ PathBytes($0) }), links[source] == nil else { throw missing() }
-        var current = directory
-        for part in parts.dropLast() {
-            let next = Self.openDirectory(PathBytes(part), in: current)
-            guard next >= 0 else { throw missing() }
-            current = DirectoryHandle(next, source)
-        }
-        guard (try? current.metadata(of: last))?.type == .file else { throw missing() }
+        guard let last = parts.last.map({ PathBytes($0) }), links[source] == nil,
+            let opened = try? KernelFileSystem().open(source.parent, beneath: directory.file),
+            (try? DirectoryHandle(opened, source.parent).metadata(of: last))?.type == .file
+        else { throw refusal("is a link to '\(String(cleaning: target.bytes))', which is not a file before it") }
         try clear(path, name, parent)
         let linked = last.withCString { last in
-            name.withCString { linkat(current.descriptor, last, parent.descriptor, $0, 0) }
+            name.withCString { linkat(opened.descriptor, last, parent.descriptor, $0, 0) }
         }
         guard linked == 0 else { throw failure("cannot link '\(path)'") }
     }
