@@ -22,7 +22,8 @@ package enum OwnershipCheck {
         running executable: PathBytes, _ arguments: [[UInt8]] = [],
         searchPath: [UInt8] = Array(Action.searchPath.utf8)
     ) -> Problem? {
-        ProgramFiles.of(executable, arguments, searchPath: searchPath).lazy.compactMap { problem(with: $0) }.first
+        ProgramFiles.of([executable.bytes] + arguments, searchPath: searchPath).lazy.compactMap { problem(with: $0) }
+            .first
     }
 
     /// Returns the problem of a file, a directory or a link itself.

@@ -4,55 +4,43 @@ package import System
 
 /// The files that determine what a command does, as far as its words name them.
 package enum ProgramFiles {
-    /// The maximum depth: as deep as the kernel follows interpreters, and a few wrappers more.
-    private static let depth = 8
-
     /// Returns the executable, its interpreters, the program after `env`, the script of an interpreter, the commands of
     /// a shell command line, and the directories in which these are searched for first.
     ///
     /// Relative paths are left out: only the program knows what they are relative to.
     ///
     /// - Parameters:
-    ///   - executable: The executable.
-    ///   - arguments: Its arguments.
+    ///   - words: The path of the executable, and its arguments.
     ///   - searchPath: Its `PATH`.
+    ///   - depth: The maximum depth: as deep as the kernel follows interpreters, and a few wrappers more.
     ///   - line: Returns the first line of a file.
     /// - Returns: The files, in the order in which they are read.
     package static func of(
-        _ executable: PathBytes, _ arguments: [[UInt8]], searchPath: [UInt8],
+        _ words: [[UInt8]], searchPath: [UInt8], depth: Int = 8,
         line: (PathBytes) -> ScriptLine? = ScriptLine.init(of:)
     ) -> [PathBytes] {
         var files: [PathBytes] = []
-        add([executable.bytes] + arguments, to: &files, searchPath, depth: depth, line)
-        return files
-    }
-
-    private static func add(
-        _ words: [[UInt8]], to files: inout [PathBytes], _ searchPath: [UInt8], depth: Int,
-        _ line: (PathBytes) -> ScriptLine?
-    ) {
-        guard depth > 0, let word = words.first, let program = program(word, searchPath, &files) else { return }
+        guard depth > 0, let word = words.first, let program = program(word, searchPath, &files) else { return files }
         files.append(program)
+        var searchPath = searchPath
+        var commands: [[[UInt8]]] = []
+        let name = String(decoding: program.lastComponent, as: UTF8.self)
         if let first = line(program) {
             let argument = first.argument.map { [$0] } ?? []
-            add([first.interpreter.bytes] + argument + words, to: &files, searchPath, depth: depth - 1, line)
-            return
+            commands = [[first.interpreter.bytes] + argument + words]
+        } else if name == "env" {
+            commands = [command(ofEnvironment: words.dropFirst(), &searchPath)]
+        } else if interpreters.contains(stem(of: name)) {
+            let options = words.dropFirst().prefix { $0.first == UInt8(ascii: "-") }
+            guard let operand = words.dropFirst(1 + options.count).first else { return files }
+            if options.last?.last == UInt8(ascii: "c") {
+                if shells.contains(name) { commands = Self.commands(ofLine: operand) }
+            } else if operand.first == .slash {
+                files.append(PathBytes(operand))
+            }
         }
-        let name = String(decoding: program.lastComponent, as: UTF8.self)
-        if name == "env" {
-            var searchPath = searchPath
-            let command = command(ofEnvironment: words.dropFirst(), &searchPath)
-            add(command, to: &files, searchPath, depth: depth - 1, line)
-            return
-        }
-        guard interpreters.contains(stem(of: name)) else { return }
-        let options = words.dropFirst().prefix { $0.first == UInt8(ascii: "-") }
-        guard let operand = words.dropFirst(1 + options.count).first else { return }
-        if options.last?.last == UInt8(ascii: "c") {
-            guard shells.contains(name) else { return }
-            for command in commands(ofLine: operand) { add(command, to: &files, searchPath, depth: depth - 1, line) }
-        } else if operand.first == .slash {
-            files.append(PathBytes(operand))
+        return commands.reduce(into: files) { files, command in
+            files += of(command, searchPath: searchPath, depth: depth - 1, line: line)
         }
     }
 

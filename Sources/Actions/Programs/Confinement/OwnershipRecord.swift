@@ -26,7 +26,7 @@ package final class OwnershipRecord: Sendable {
         searchPath: [UInt8] = Array(Action.searchPath.utf8)
     ) -> Problem? {
         var stamps: [PathBytes: Snapshot] = [:]
-        let files = ProgramFiles.of(executable, arguments, searchPath: searchPath) { path in
+        let files = ProgramFiles.of([executable.bytes] + arguments, searchPath: searchPath) { path in
             stamps[path] = Self.stamp(path)
             return line(of: path, stamps[path])
         }
