@@ -67,7 +67,7 @@ package struct ExtractHandler: FileHandler {
         if let earlier = try earlierResult(location, staging) {
             return location.succeeded(earlier, values: values) { "'\($0)' already has the same contents" }
         }
-        let error = cal_sync_file_system(staging.descriptor)
+        let error = cal_sync_file_system(staging.content.descriptor)
         guard error == 0 else { throw FileError(error, "cannot flush '\(location.path)'") }
         let sealed = try staging.seal()
         guard let published = try staging.publish(to: location) else { return location.skipped }

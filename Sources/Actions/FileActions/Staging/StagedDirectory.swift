@@ -9,7 +9,8 @@ import System
 final class StagedDirectory {
     private let directory: DirectoryHandle
     private let name: PathBytes
-    private let file: OpenFile
+    /// The directory, to inspect its entries.
+    let content: DirectoryHandle
     /// The umask, which can be determined only by creating something.
     let mask: UInt32
 
@@ -18,32 +19,21 @@ final class StagedDirectory {
     ///   - final: The intended name.
     /// - Throws: A ``FileError`` if the directory cannot be created.
     init(in directory: DirectoryHandle, for final: PathBytes) throws(FileError) {
-        let name = TemporaryName.staged(final)
+        (self.directory, name) = (directory, TemporaryName.staged(final))
+        let path = directory.path(of: name)
         let error = directory.makeDirectory(name, mode: 0o700)
-        guard error == 0 else { throw FileError(error, "cannot create '\(directory.path(of: name))'") }
-        let file = try directory.opened(name, CAL_OPEN_READING)
-        guard TemporaryName.lock(file.descriptor) else {
-            throw FileError(EAGAIN, "cannot lock '\(directory.path(of: name))'")
-        }
-        (self.directory, self.name, self.file) = (directory, name, file)
-        var status = cal_stat()
-        var mask: UInt32 = 0o022
-        if mkdirat(file.descriptor, "mask", 0o777) == 0 {
-            if cal_stat_entry(file.descriptor, "mask", 0, &status) == 0 { mask = ~status.mode & 0o777 }
-            unlinkat(file.descriptor, "mask", AT_REMOVEDIR)
-        }
-        self.mask = mask
+        guard error == 0 else { throw FileError(error, "cannot create '\(path)'") }
+        content = DirectoryHandle(try directory.opened(name, CAL_OPEN_READING), path)
+        guard TemporaryName.lock(content.descriptor) else { throw FileError(EAGAIN, "cannot lock '\(path)'") }
+        _ = content.makeDirectory("mask", mode: 0o777)
+        mask = (try? content.metadata(of: "mask")).map { ~UInt32($0.mode) & 0o777 } ?? 0o022
+        content.removeDirectory("mask")
     }
 
     deinit {
         // After publishing, the hidden name is gone, or belongs to the file that was exchanged for this directory.
         if (try? directory.metadata(of: name)) != nil { _ = DirectoryRemoval.remove(name, in: directory) { false } }
     }
-
-    var descriptor: Int32 { file.descriptor }
-
-    /// The directory, to inspect its entries.
-    var content: DirectoryHandle { DirectoryHandle(file, directory.path(of: name)) }
 
     /// Marks the end of the work on the content.
     ///
@@ -61,10 +51,10 @@ final class StagedDirectory {
 
     /// Returns the current time by the file system's clock.
     private func tick() throws(FileError) -> Timestamp {
-        guard fchmod(descriptor, mode_t(try file.metadata().mode)) == 0 else {
-            throw FileError(errno, "cannot change the mode of '\(directory.path(of: name))'")
+        guard fchmod(content.descriptor, mode_t(try content.file.metadata().mode)) == 0 else {
+            throw FileError(errno, "cannot change the mode of '\(content.path)'")
         }
-        return try file.metadata().changed
+        return try content.file.metadata().changed
     }
 
     /// Gives the directory its final name according to `on_conflict`; returns nil if it is skipped.
