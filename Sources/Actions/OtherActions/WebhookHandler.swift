@@ -154,13 +154,11 @@ package struct WebhookHandler: BlockingHandler {
         let summary = "\(location) answered \(answer.status)"
         if (200..<300).contains(answer.status) { return Outcome(.succeeded, summary, values: values) }
         let message = "\(summary)\(Self.excerpt(of: answer.body, without: Self.secrets(of: invocation)))"
-        switch answer.status {
-        case 408, 425, 429, 500...:
-            // At most a day: after a longer delay, the reason for it would be forgotten.
-            let pause = answer.retryAfter.map { min($0, .seconds(86_400)) }
-            return Outcome(.retry, message, code: "http-\(answer.status)", retryAfter: pause, values: values)
-        default: return Outcome(.failed, message, code: "http-\(answer.status)", values: values)
-        }
+        let mayPass = [408, 425, 429].contains(answer.status) || answer.status >= 500
+        // At most a day: after a longer delay, the reason for it would be forgotten.
+        let pause = mayPass ? answer.retryAfter.map { min($0, .seconds(86_400)) } : nil
+        return Outcome(
+            mayPass ? .retry : .failed, message, code: "http-\(answer.status)", retryAfter: pause, values: values)
     }
 
     /// Returns the values that must not appear in messages, although a server may return them.

@@ -55,15 +55,14 @@ package struct FileError: Error {
     /// A directory that was there shortly before and is now missing (`ENOENT`) is created again by the next attempt.
     var outcome: Outcome {
         if let result { return result }
-        let message = "\(what): \(SystemError(errno: errno))"
-        switch errno {
-        case EACCES, EPERM, EROFS, ENOSPC, EDQUOT, EIO, EBUSY, ETXTBSY, EAGAIN, ESTALE, EMFILE, ENFILE, ENOMEM, EINTR,
-            ENODEV, ENXIO, ETIMEDOUT, EHOSTDOWN, ENOTCONN, ENOENT:
-            return Outcome(.retry, message, code: "file-error")
-        default:
-            return Outcome(.failed, message, code: "file-error")
-        }
+        let mayPass = Self.passing.contains(errno)
+        return Outcome(mayPass ? .retry : .failed, "\(what): \(SystemError(errno: errno))", code: "file-error")
     }
+
+    private static let passing: Set<Int32> = [
+        EACCES, EPERM, EROFS, ENOSPC, EDQUOT, EIO, EBUSY, ETXTBSY, EAGAIN, ESTALE, EMFILE, ENFILE, ENOMEM, EINTR,
+        ENODEV, ENXIO, ETIMEDOUT, EHOSTDOWN, ENOTCONN, ENOENT,
+    ]
 }
 
 extension Outcome {
