@@ -29,18 +29,14 @@ package enum OwnershipCheck {
     /// Returns the problem of a file, a directory or a link itself.
     private static func problem(at location: PathBytes, _ found: DiskProbe.StatResult) -> Problem? {
         guard let snapshot = found.snapshot else { return nil }
-        if snapshot.type == .symlink {
-            guard snapshot.uid != 0 else { return nil }
-            return Problem(
-                "the link '\(location)' belongs to user \(snapshot.uid), who could change what root runs",
-                help: "run: chown -h root:root '\(location)'")
-        }
+        let isLink = snapshot.type == .symlink
         if snapshot.uid != 0 {
+            let noun = isLink ? "the link '\(location)'" : "'\(location)'"
             return Problem(
-                "'\(location)' belongs to user \(snapshot.uid), who could change what root runs",
-                help: "run: chown root:root '\(location)'")
+                "\(noun) belongs to user \(snapshot.uid), who could change what root runs",
+                help: "run: chown \(isLink ? "-h " : "")root:root '\(location)'")
         }
-        guard LinkTrust.isOpen(location, snapshot) else { return nil }
+        guard !isLink, LinkTrust.isOpen(location, snapshot) else { return nil }
         let mode = String(snapshot.mode, radix: 8, width: 4)
         return Problem(
             "'\(location)' can be changed by others than root (mode \(mode))", help: "run: chmod go-w '\(location)'")

@@ -97,8 +97,7 @@ struct Jail {
             let opened = relative.withCString { cal_open_beneath(base.descriptor, $0, CAL_OPEN_DIRECTORY, 1) }
             if opened >= 0 { return DirectoryHandle(opened, path) }
             guard opened == -ENOENT, making else { throw error(-opened, path) }
-            let isDeep = relative.bytes.contains(.slash)
-            let parent = isDeep ? try open(relative.parent, in: base, making: true) : base
+            let parent = relative.bytes.contains(.slash) ? try open(relative.parent, in: base, making: true) : base
             let name = PathBytes(relative.lastComponent)
             let made = parent.makeDirectory(name, mode: 0o777)
             guard made == 0 || made == EEXIST else { throw error(made, path) }

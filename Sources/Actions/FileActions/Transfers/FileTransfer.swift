@@ -30,7 +30,7 @@ final class FileTransfer {
     }
 
     /// A file and its copy at the destination.
-    final class Copy {
+    struct Copy {
         /// The path of the file.
         let path: PathBytes
         /// The file, which a move removes; nil for a copy, so that it holds no descriptors of the source.
@@ -41,14 +41,6 @@ final class FileTransfer {
         let made: Snapshot
         /// The copy, opened for reading; nil if that is not needed.
         let reading: OpenFile?
-
-        init(
-            of source: SourceFile, isMove: Bool, at location: FileLocation, _ file: StagedFile, made: Snapshot
-        ) throws(FileError) {
-            (path, self.source, self.location) = (source.path, isMove ? source : nil, location)
-            (self.file, self.made) = (file, made)
-            reading = isMove || location.conflict == .deduplicate ? try OpenFile.reading(file) : nil
-        }
     }
 
     let invocation: Invocation
@@ -174,7 +166,10 @@ final class FileTransfer {
             source: source, content: content, options: options, isFlushed: isFlushed && options.isDurable,
             limit: invocation.limit)
         let (file, made) = try copying.run(to: location)
-        return try Copy(of: source, isMove: verb != .copied, at: location, file, made: made)
+        let isMove = verb != .copied
+        return Copy(
+            path: source.path, source: isMove ? source : nil, location: location, file: file, made: made,
+            reading: isMove || location.conflict == .deduplicate ? try OpenFile.reading(file) : nil)
     }
 
     /// Removes the source of a move whose copy exists, if an attempt was interrupted between the two.

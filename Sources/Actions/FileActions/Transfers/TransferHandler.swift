@@ -14,23 +14,19 @@ package struct TransferHandler: BlockingHandler {
     private let trash: Trash
     package let summary: HandlerDescription
 
-    private init(_ verb: FileTransfer.Verb, _ trash: Trash, _ summary: HandlerDescription) {
-        (self.verb, self.trash, self.summary) = (verb, trash, summary)
-    }
-
     package static func copy(trash: Trash = Trash(home: nil)) -> TransferHandler {
         var parameters = Destination.parameters(CopyOptions.parameters(default: FileTransfer.Verb.copied.retained))
         parameters["durable"] = CopyOptions.durableSchema
         return TransferHandler(
-            .copied, trash,
-            HandlerDescription(
+            verb: .copied, trash: trash,
+            summary: HandlerDescription(
                 "copy", parameters, required: ["to"], types: [.file], traits: [.sharesFile, .isBrief]))
     }
 
     package static func move(trash: Trash = Trash(home: nil)) -> TransferHandler {
         TransferHandler(
-            .moved, trash,
-            HandlerDescription(
+            verb: .moved, trash: trash,
+            summary: HandlerDescription(
                 "move", Destination.parameters(CopyOptions.parameters(default: FileTransfer.Verb.moved.retained)),
                 required: ["to"], traits: [.isBrief, .setsInputAside], outputTypes: nil,
                 removal: InputRemoval("moves", to: .destination)))
@@ -41,8 +37,8 @@ package struct TransferHandler: BlockingHandler {
         let name = ParameterSchema.string(
             "The new name, without a directory.", example: "${stem}-${mtime:%Y-%m-%d}.${extension}")
         return TransferHandler(
-            .renamed, trash,
-            HandlerDescription(
+            verb: .renamed, trash: trash,
+            summary: HandlerDescription(
                 "rename", ["name": name, "on_conflict": Conflict.schema], required: ["name"],
                 traits: [.isBrief, .setsInputAside], removal: InputRemoval("renames", to: .name(parameter: "name"))))
     }
