@@ -29,11 +29,10 @@ struct SourceFile {
         _ invocation: Invocation, isRead: Bool = false, among directories: OpenDirectories = OpenDirectories()
     ) throws(FileError) {
         let event = invocation.job.event
-        let (path, root) = (event.path, event.root)
-        self.path = path
+        path = event.path
         name = PathBytes(path.lastComponent)
         directory = try directories.directory(path.parent, for: event, as: .source) { () throws(FileError) in
-            try Self.openDirectory(of: path, root: root)
+            try Self.openDirectory(of: event.path, root: event.root)
         }
         // An interrupted attempt may have renamed the file away.
         if invocation.job.isInterrupted { Leftovers.clear(directory, now: DiskProbe.now()) }

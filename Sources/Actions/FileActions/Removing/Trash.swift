@@ -64,9 +64,13 @@ package struct Trash: Sendable {
         _ name: PathBytes, in directory: DirectoryHandle, _ metadata: Snapshot, _ can: Can
     ) throws(FileError) -> FileChange? {
         let recorded = String(percentEncoding: can.recorded)
-        let text = Array("[Trash Info]\nPath=\(recorded)\nDeletionDate=\(date(DiskProbe.now()))\n".utf8)
+        let now = DiskProbe.now().seconds
+        // Without the `Z` at its end: the local time, as `2026-11-21T14:02:11`.
+        let date = Timestamp(seconds: now + clock.offset(now), nanoseconds: 0).description.dropLast()
+        let text = Array("[Trash Info]\nPath=\(recorded)\nDeletionDate=\(date)\n".utf8)
         for number in 1..<Self.mostNumbers {
-            let location = Self.numbered(name, number)
+            let mark = number == 1 ? "" : ".\(number)"
+            let location = PathBytes(name.bytes.prefix(Self.longestName) + Array(mark.utf8))
             let info = PathBytes(location.bytes + Array(".trashinfo".utf8))
             let descriptor = can.info.create(info, mode: 0o600)
             guard descriptor >= 0 else {
@@ -167,20 +171,6 @@ package struct Trash: Sendable {
         let length = cal_descriptor_path(directory.descriptor, &buffer, buffer.count)
         guard length > 0 else { throw FileError(Int32(-length), "cannot determine the path of '\(directory.path)'") }
         return PathBytes(buffer[..<Int(length)].map { UInt8(bitPattern: $0) })
-    }
-
-    // MARK: - Formats
-
-    /// Returns `name`, `name.2`, `name.3`, …, truncated if it would be too long.
-    private static func numbered(_ name: PathBytes, _ number: Int) -> PathBytes {
-        let retained = name.bytes.prefix(longestName)
-        return number == 1 ? PathBytes(retained) : PathBytes(retained + Array(".\(number)".utf8))
-    }
-
-    /// Returns the local time in the format of the specification: `2026-11-21T14:02:11`.
-    private func date(_ now: Timestamp) -> String {
-        let local = Timestamp(seconds: now.seconds + clock.offset(now.seconds), nanoseconds: 0)
-        return String(local.description.dropLast())
     }
 }
 

@@ -53,11 +53,10 @@ package struct LinkHandler: FileHandler {
             case .hard: name.withCString { cal_link_descriptor_in(source.file.descriptor, directory.descriptor, $0) }
             }
         }
-        let final = location.name
         let candidate = FileLocation.Candidate(
             put: make,
             replace: { name in
-                let temporary = TemporaryName.staged(final)
+                let temporary = TemporaryName.staged(location.name)
                 let error = make(temporary)
                 guard error == 0 else { return error }
                 let result = directory.rename(temporary, to: directory, name, CAL_RENAME_REPLACING)
