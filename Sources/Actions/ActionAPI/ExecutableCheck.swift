@@ -7,11 +7,8 @@ package enum ExecutableCheck {
     /// Returns the executable of the given name in `Action.searchPath`; nil when there is none.
     package static func find(_ name: String) -> PathBytes? {
         guard !name.isEmpty, !name.contains("/") else { return nil }
-        for directory in Action.searchPath.split(separator: ":") {
-            let path = PathBytes(String(directory)).appending(name)
-            if problem(with: path) == nil { return path }
-        }
-        return nil
+        let paths = Action.searchPath.split(separator: ":").lazy.map { PathBytes(String($0)).appending(name) }
+        return paths.first { problem(with: $0) == nil }
     }
 
     /// Returns the reason why the path cannot be executed; nil when it can.

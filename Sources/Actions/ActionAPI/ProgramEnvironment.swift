@@ -32,11 +32,8 @@ package struct ProgramEnvironment: Sendable {
         ]
         if let name = user?.name { variables += [("USER", Array(name.utf8)), ("LOGNAME", Array(name.utf8))] }
         if let timeZone { variables.append(("TZ", Array(timeZone.utf8))) }
-        if !others.isEmpty {
-            let given = Set(others.map(\.name))
-            variables.removeAll { given.contains($0.name) }
-        }
-        return variables + others
+        let given = Set(others.map(\.name))
+        return variables.filter { !given.contains($0.name) } + others
     }
 }
 

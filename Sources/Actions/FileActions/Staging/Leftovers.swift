@@ -1,4 +1,3 @@
-import ActionAPI
 import CAlightLinux
 import Glibc
 package import Rules
