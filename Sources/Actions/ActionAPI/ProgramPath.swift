@@ -59,10 +59,8 @@ extension ProgramPath {
     ///   - directory: The directory that relative paths are relative to.
     ///   - event: The event whose values the placeholders have.
     package init(_ path: PathBytes, of template: Template, in directory: PathBytes, for event: FileEvent) {
-        guard template.literal == nil else {
-            self.init(path)
-            return
-        }
-        self.init(path, beneath: template.literalDirectory(in: directory) ?? event.root)
+        self =
+            template.literal == nil
+            ? ProgramPath(path, beneath: template.literalDirectory(in: directory) ?? event.root) : ProgramPath(path)
     }
 }

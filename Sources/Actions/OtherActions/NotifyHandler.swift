@@ -64,7 +64,7 @@ package struct NotifyHandler: Handler {
         let urgency = invocation.text("urgency") ?? "normal"
         var arguments = ["--app-name=Alight", "--urgency=\(urgency)"].map { Array($0.utf8) }
         if let icon = invocation.parameters["icon"]?.bytes { arguments.append(Array("--icon=".utf8) + icon) }
-        arguments += [Array("--".utf8), Self.shown(title), Self.plain(body)]
+        arguments += [Array("--".utf8), Array(String(cleaning: title.utf8).utf8), Self.plain(body)]
         let command = Command(
             executable: program, arguments: arguments,
             environment: environment.variables + [("DBUS_SESSION_BUS_ADDRESS", Array(bus.utf8))], output: .reported,
@@ -90,9 +90,6 @@ package struct NotifyHandler: Handler {
             return Outcome(.retry, "'notify-send' was not started: \(reason)", code: "not-launched")
         }
     }
-
-    /// Returns the string as one line without control characters.
-    private static func shown(_ text: String) -> [UInt8] { Array(String(cleaning: text.utf8).utf8) }
 
     /// Escapes the string, since the desktop would interpret it as markup, which a file name may resemble.
     private static func plain(_ text: String) -> [UInt8] {
