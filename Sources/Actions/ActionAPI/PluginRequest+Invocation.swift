@@ -26,24 +26,20 @@ extension PluginRequest {
             }
             return event
         }
+        // Absolute, since relative paths in a plugin's parameters are relative to its directory.
+        let file = invocation.baseDirectory.appending(PathBytes(invocation.rule.file).lastComponent)
+        // Only the part of the attempt that plugins receive.
+        let previous = job.previous.map {
+            PreviousAttempt(attempt: $0.attempt, outcome: $0.outcome, message: $0.message)
+        }
         self.init(
             id: job.id.description, attempt: job.attempt, maxAttempts: invocation.maximumAttempts,
             interrupted: invocations.contains { $0.job.isInterrupted },
             deadline: invocation.now.advanced(by: invocation.timeout).description,
-            rule: RuleReference(name: job.rule, file: invocation.rulesFile.description, line: invocation.rule.line),
-            with: invocation.parameters.json, scratch: scratch.description, previous: job.previous?.sent, steps: steps,
+            rule: RuleReference(name: job.rule, file: file.description, line: invocation.rule.line),
+            with: invocation.parameters.json, scratch: scratch.description, previous: previous, steps: steps,
             events: events)
     }
-}
-
-extension Invocation {
-    /// The absolute path of the rules file; relative paths in a plugin's parameters are relative to its directory.
-    fileprivate var rulesFile: PathBytes { baseDirectory.appending(Array(PathBytes(rule.file).lastComponent)) }
-}
-
-extension PreviousAttempt {
-    /// The part of the attempt that plugins receive.
-    fileprivate var sent: PreviousAttempt { PreviousAttempt(attempt: attempt, outcome: outcome, message: message) }
 }
 
 extension PluginEvent {

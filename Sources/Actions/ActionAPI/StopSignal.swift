@@ -75,17 +75,15 @@ package struct WorkLimit: Sendable {
         deadline = .now + timeout
     }
 
-    package var isOver: Bool { stop.isRaised || isTimeOver }
-
-    private var isTimeOver: Bool { ContinuousClock.now > deadline }
+    package var isOver: Bool { stop.isRaised || ContinuousClock.now > deadline }
 
     /// Returns the outcome if the work must stop now; nil if it may continue.
     ///
     /// - Parameter work: The name of the work, such as `copying`.
     /// - Returns: The outcome.
     package func outcome(_ work: String) -> Outcome? {
-        if stop.isRaised { return .interrupted("stopped during the \(work)") }
-        return isTimeOver ? .timedOut("timed out during the \(work)") : nil
+        guard isOver else { return nil }
+        return stop.isRaised ? .interrupted("stopped during the \(work)") : .timedOut("timed out during the \(work)")
     }
 }
 
