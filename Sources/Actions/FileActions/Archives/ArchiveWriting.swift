@@ -122,7 +122,7 @@ final class ArchiveWriting {
         _ name: PathBytes, _ metadata: Snapshot, size: Int64, link: PathBytes? = nil
     ) throws(FileError) {
         var entry = cla_entry()
-        entry.mode = Self.type(of: metadata) | UInt32(metadata.mode & 0o777)
+        entry.mode = Self.types[metadata.type, default: UInt32(S_IFREG)] | UInt32(metadata.mode & 0o777)
         entry.size = size
         entry.has_mtime = 1
         entry.mtime_seconds = metadata.modified.seconds
@@ -137,13 +137,8 @@ final class ArchiveWriting {
         try check(result)
     }
 
-    private static func type(of metadata: Snapshot) -> UInt32 {
-        switch metadata.type {
-        case .directory: UInt32(S_IFDIR)
-        case .symlink: UInt32(S_IFLNK)
-        case .file, .other: UInt32(S_IFREG)
-        }
-    }
+    /// The types in a mode; those that are missing are packed as regular files.
+    private static let types: [FileType: UInt32] = [.directory: UInt32(S_IFDIR), .symlink: UInt32(S_IFLNK)]
 
     private func check(_ result: Int32) throws(FileError) {
         guard result != 0 else { return }

@@ -251,8 +251,7 @@ final class Extraction {
         defer { close(descriptor) }
         let start = bytes
         func reach(_ size: UInt64) throws(FileError) {
-            let (sum, isOver) = start.addingReportingOverflow(size)
-            bytes = max(bytes, isOver ? .max : sum)
+            bytes = max(bytes, start + min(size, .max - start))
             try checkBounds()
         }
         // A file whose announced size exceeds the limit is refused before it is written.
@@ -266,8 +265,8 @@ final class Extraction {
             if result == 0 { break }
             guard result > 0, offset >= 0 else { throw problem(of: reader) }
             try checkTime()
-            let (reached, isBeyond) = UInt64(offset).addingReportingOverflow(UInt64(size))
-            try reach(isBeyond ? .max : reached)
+            let reached = UInt64(offset) + UInt64(size)
+            try reach(reached)
             let error = FileIO.write(UnsafeRawBufferPointer(start: block, count: size), to: descriptor, at: offset)
             guard error == 0 else { throw failure("cannot write '\(name)'", error) }
             end = max(end, reached)
