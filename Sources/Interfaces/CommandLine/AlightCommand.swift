@@ -6,6 +6,7 @@ import ContentTypes
 import Glibc
 import JSON
 import Plugins
+import Rules
 
 /// The `alight` command: its subcommands, and the mapping of their errors to exit statuses.
 @main
@@ -47,11 +48,11 @@ struct AlightCommand: ParsableCommand {
     static func main() {
         cal_keep_heap_small()
         Signals.prepare()
-        StartCheck.run()
-        ContentType.prepare()
         // A failed write of the log of 'run' does not change the exit status: the actions have run.
         var isLog = false
         do {
+            try StartCheck.run()
+            ContentType.prepare()
             var command = try parseAsRoot()
             if let run = command as? RunCommand { isLog = !run.dryRun }
             try command.run()
@@ -72,11 +73,11 @@ enum StartCheck {
     /// The minimum limit of open files: below it, Foundation cannot start a program, regardless of how many are open.
     private static let neededDescriptors: rlim_t = 256
 
-    /// Exits the program with an error if something is missing.
-    static func run() {
+    /// - Throws: The problem if something is missing.
+    static func run() throws(Problem) {
         // The Swift runtime reads the command line from /proc; without it, there would be no arguments.
         if access("/proc/self/cmdline", R_OK) != 0 {
-            fail(
+            throw Problem(
                 "cannot read '/proc/self/cmdline', which contains the command line",
                 help: "mount /proc: mount -t proc proc /proc")
         }
@@ -86,14 +87,9 @@ enum StartCheck {
         let found = limit.rlim_cur
         limit.rlim_cur = neededDescriptors
         guard limit.rlim_max < neededDescriptors || setrlimit(kind, &limit) != 0 else { return }
-        fail(
+        throw Problem(
             "the limit of open files is \(found), and \(neededDescriptors) are needed",
             help: "raise it: 'ulimit -n 1024' in a shell, 'LimitNOFILE=1024' in a systemd unit")
-    }
-
-    private static func fail(_ message: String, help: String) {
-        Output.error.write("error: \(message)\n    help: \(help)")
-        Glibc.exit(ExitStatus.runtimeError.rawValue)
     }
 }
 

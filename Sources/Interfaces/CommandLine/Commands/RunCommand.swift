@@ -165,14 +165,13 @@ struct RunCommand: ParsableCommand {
     /// Makes output never block the engine, and reports lines that are dropped because the output is not read.
     private func keepFromBlocking(_ reporter: Reporter) {
         for (output, name) in [(Output.standard, "standard output"), (Output.error, "standard error")] {
-            output.neverBlock { loss in
-                switch loss {
-                case .begins:
+            output.neverBlock { dropped in
+                if let dropped {
+                    reporter.emit(.warning, "\(Reporter.count(dropped, "line")) for \(name) were dropped")
+                } else {
                     reporter.emit(
                         .warning, "\(name) is not being read: further lines are dropped",
                         help: "read it, or redirect it to a file or to /dev/null")
-                case .ended(let count):
-                    reporter.emit(.warning, "\(Reporter.count(count, "line")) for \(name) were dropped")
                 }
             }
         }

@@ -1,24 +1,23 @@
 import Glibc
+import Rules
 import Synchronization
 import System
 
 /// A descriptor to which whole lines are written.
-struct Output: Sendable {
-    let descriptor: Int32
-    private let turn: Turn
+final class Output: Sendable {
+    private let descriptor: Int32
+    /// The kernel may interleave long lines of several threads, so only the thread that holds the lock writes.
+    private let queue = Mutex(Queue())
 
-    static let standard = Output(descriptor: STDOUT_FILENO, turn: Turn())
-    static let error = Output(descriptor: STDERR_FILENO, turn: Turn())
+    static let standard = Output(STDOUT_FILENO)
+    static let error = Output(STDERR_FILENO)
 
-    /// The kernel may interleave long lines of several threads, so only one thread writes at a time.
-    private final class Turn: Sendable {
-        let lock = Mutex(Queue())
-    }
+    private init(_ descriptor: Int32) { self.descriptor = descriptor }
 
     /// The text that has not been written yet.
     private struct Queue {
         /// Called when text is lost; nil for outputs whose writers wait for the reader.
-        var report: (@Sendable (Loss) -> Void)?
+        var report: LossReport?
         var waiting: [[UInt8]] = []
         /// The number of bytes queued or being written.
         var size = 0
@@ -27,13 +26,9 @@ struct Output: Sendable {
         var isDraining = false
     }
 
-    /// A loss of text because an output is not read.
-    enum Loss: Sendable, Hashable {
-        /// The first text was dropped.
-        case begins
-        /// The reader has resumed; this number of texts was dropped in the meantime.
-        case ended(Int)
-    }
+    /// Reports a loss of text because an output is not read: nil when the first text is dropped, and the number of
+    /// dropped texts when the reader has resumed.
+    typealias LossReport = @Sendable (_ dropped: Int?) -> Void
 
     /// Whether the output is a terminal and colors are wanted.
     ///
@@ -71,30 +66,24 @@ struct Output: Sendable {
     @discardableResult
     func writeRaw(_ text: String) -> Written {
         let bytes = Array(text.utf8)
-        let (result, report, needsThread): (Written, (@Sendable (Loss) -> Void)?, Bool) = turn.lock.withLock { queue in
-            guard let report = queue.report else {
-                var rest = bytes[...]
-                return (put(&rest) { waitForCapacity() }, nil, false)
-            }
-            if !queue.isDraining {
-                var rest = bytes[...]
+        let (result, report, needsThread): (Written, LossReport?, Bool) = queue.withLock { queue in
+            var rest = bytes[...]
+            guard let report = queue.report else { return (put(&rest) { waitForCapacity() }, nil, false) }
+            let needsThread = !queue.isDraining
+            if needsThread {
                 let result = put(&rest) { hasCapacity(within: 0) }
                 guard result == .unread, hasReader else { return (result, nil, false) }
-                queue.waiting.append(Array(rest))
-                queue.size += rest.count
-                queue.isDraining = true
-                return (.whole, nil, true)
-            }
-            guard queue.size + bytes.count <= Self.queueLimit else {
+            } else if queue.size + rest.count > Self.queueLimit {
                 queue.dropped += 1
                 return (.unread, queue.dropped == 1 ? report : nil, false)
             }
-            queue.waiting.append(bytes)
-            queue.size += bytes.count
-            return (.whole, nil, false)
+            queue.waiting.append(Array(rest))
+            queue.size += rest.count
+            queue.isDraining = true
+            return (.whole, nil, needsThread)
         }
         if needsThread, WorkerThread(name: "alight-output", body: { [self] in drain() }) == nil {
-            turn.lock.withLock { queue in
+            queue.withLock { queue in
                 queue.dropped += queue.waiting.count
                 queue.waiting = []
                 queue.size = 0
@@ -102,7 +91,7 @@ struct Output: Sendable {
             }
         }
         recordFailure(result)
-        report?(.begins)
+        report?(nil)
         return result
     }
 
@@ -141,26 +130,26 @@ struct Output: Sendable {
     /// Text that does not fit into a queue is dropped and counted.
     ///
     /// - Parameter report: Called on any thread when text is lost. It may write to the output.
-    func neverBlock(_ report: @escaping @Sendable (Loss) -> Void) { turn.lock.withLock { $0.report = report } }
+    func neverBlock(_ report: @escaping LossReport) { queue.withLock { $0.report = report } }
 
     /// Writes queued text until the queue is empty.
     private func drain() {
         while true {
-            let (texts, dropped, report) = turn.lock.withLock { queue in
+            let (texts, dropped, report) = queue.withLock { queue in
                 defer { queue.waiting = [] }
-                guard queue.waiting.isEmpty else { return (queue.waiting, 0, nil as (@Sendable (Loss) -> Void)?) }
+                guard queue.waiting.isEmpty else { return (queue.waiting, 0, nil as LossReport?) }
                 defer { queue.dropped = 0 }
                 queue.isDraining = false
                 return ([], queue.dropped, queue.report)
             }
             guard !texts.isEmpty else {
-                if dropped > 0 { report?(.ended(dropped)) }
+                if dropped > 0 { report?(dropped) }
                 return
             }
             for text in texts {
                 var rest = text[...]
                 recordFailure(put(&rest) { waitForCapacity() })
-                turn.lock.withLock { $0.size -= text.count }
+                queue.withLock { $0.size -= text.count }
             }
         }
     }
@@ -172,7 +161,7 @@ struct Output: Sendable {
         var size = Int.max
         var last = ContinuousClock.now
         while true {
-            let (isDraining, left) = turn.lock.withLock { ($0.isDraining, $0.size) }
+            let (isDraining, left) = queue.withLock { ($0.isDraining, $0.size) }
             guard isDraining else { return }
             if left < size {
                 size = left
@@ -200,7 +189,7 @@ struct Output: Sendable {
     }
 
     /// Exits the program between two lines.
-    func exit(_ status: ExitStatus) -> Never { turn.lock.withLock { _ in Glibc.exit(status.rawValue) } }
+    func exit(_ status: ExitStatus) -> Never { queue.withLock { _ in Glibc.exit(status.rawValue) } }
 
     // MARK: Write errors
 
@@ -214,9 +203,10 @@ struct Output: Sendable {
     static func checked(_ status: ExitStatus) -> ExitStatus {
         let error = failure.load(ordering: .relaxed)
         guard error != 0 else { return status }
-        Output.error.write(
-            "error: cannot write to standard output: \(SystemError(errno: error))\n"
-                + "    help: free space at its target, or redirect it elsewhere")
+        Problem(
+            "cannot write to standard output: \(SystemError(errno: error))",
+            help: "free space at its target, or redirect it elsewhere"
+        ).emit()
         return .runtimeError
     }
 
