@@ -50,7 +50,7 @@ extension AttemptEntry {
     fileprivate var object: JSONValue {
         .members([
             "number": number, "started": started.description,
-            "duration_ms": (duration / .microseconds(1)).rounded() / 1000, "outcome": outcome, "message": message,
+            "duration_ms": duration.milliseconds, "outcome": outcome, "message": message,
             "code": code, "status": status, "signal": signal, "log": log.flatMap { $0.isEmpty ? nil : $0 },
             "changes": changes.isEmpty ? nil : changes.enumerated().map { $1.object(undo: undo, at: $0) },
             "undone_at": undo?.time.description,

@@ -23,7 +23,6 @@ extension JSONValue {
 
     /// Returns a string, or null for nil.
     static func text(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
-
 }
 
 /// A value that can be given for a member of a JSON object.
@@ -45,5 +44,6 @@ extension Array: JSONMember where Element: JSONMember { var member: JSONValue { 
 extension [String: JSONValue]: JSONMember { var member: JSONValue { .object(self) } }
 
 extension Duration {
-    var milliseconds: Double { self / .milliseconds(1) }
+    /// The duration in milliseconds, rounded to microseconds.
+    var milliseconds: Double { (self / .microseconds(1)).rounded() / 1000 }
 }

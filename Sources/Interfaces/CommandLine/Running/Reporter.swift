@@ -33,8 +33,7 @@ struct Reporter: Sendable {
         case .notCreated(let error): emit(error)
         case .accepted: break
         case .paused(let pauses): emit(.notice, Self.words(pauses))
-        case .attempt(let attempt): self.attempt(attempt)
-        case .batch(let attempts): batch(attempts)
+        case .attempt, .batch: write(report)
         case .loopDetected(let rule, let path, let limit, let pause):
             emit(
                 .error,
@@ -151,10 +150,7 @@ struct Reporter: Sendable {
     // MARK: Messages
 
     /// Returns whether messages of this level are printed.
-    func logs(_ level: LogLevel) -> Bool {
-        // The levels are in ascending order.
-        !LogLevel.allCases.prefix { $0 != minimum }.contains(level)
-    }
+    func logs(_ level: LogLevel) -> Bool { level.priority <= minimum.priority }
 
     /// Writes a message to standard error, if its level is high enough.
     func emit(_ level: LogLevel, _ message: String, help: String? = nil, fields: [String: String] = [:]) {
@@ -240,32 +236,22 @@ struct Reporter: Sendable {
 
     // MARK: Actions
 
-    private func attempt(_ report: AttemptReport) {
-        guard logs(report.level) else { return }
-        switch format {
-        case .journal:
-            if report.isExcluded { break }
-            Output.standard.write("<\(report.level.priority)>\(AttemptLine(report).story(hasColor: false))")
-        case .text:
-            if !report.isExcluded {
-                Output.standard.write(AttemptLine(report).text(hasColor: Output.standard.hasColor))
+    /// Prints the attempts of a report: one line as text, or one JSON object per event.
+    private func write(_ report: EngineReport) {
+        let attempts = report.attempts.filter { logs($0.level) && (format == .json || !$0.isExcluded) }
+        guard let first = attempts.first else { return }
+        let hasColor = Output.standard.hasColor
+        switch (format, report) {
+        case (.journal, _):
+            for attempt in attempts {
+                Output.standard.write("<\(attempt.level.priority)>\(AttemptLine(attempt).story(hasColor: false))")
             }
-        case .json: Output.standard.write(Self.object(report).line)
-        }
-    }
-
-    /// Prints one line as text, or one JSON object per event.
-    private func batch(_ reports: [AttemptReport]) {
-        let reports = reports.filter { logs($0.level) }
-        switch format {
-        case .journal: for report in reports { attempt(report) }
-        case .text:
-            let shown = reports.filter { !$0.isExcluded }
-            if !shown.isEmpty { Output.standard.write(Self.line(shown, hasColor: Output.standard.hasColor)) }
-        case .json:
-            for report in reports {
-                var object = Self.object(report)
-                object["batch"] = reports.count.member
+        case (.text, .batch): Output.standard.write(Self.line(attempts, hasColor: hasColor))
+        case (.text, _): Output.standard.write(AttemptLine(first).text(hasColor: hasColor))
+        case (.json, _):
+            for attempt in attempts {
+                var object = Self.object(attempt)
+                if case .batch = report { object["batch"] = attempts.count.member }
                 Output.standard.write(object.line)
             }
         }
@@ -321,20 +307,15 @@ struct Reporter: Sendable {
             "time": report.time.description, "rule": report.rule, "event": report.event.rawValue,
             "job": report.job.description, "attempt": report.attempt, "max_attempts": report.maximumAttempts,
             "action": report.action, "outcome": outcome.result.rawValue, "state": report.state.rawValue,
-            "message": outcome.message, "duration_ms": milliseconds(report.duration), "code": outcome.code,
-            "retry_ms": report.pause.map(milliseconds),
+            "message": outcome.message, "duration_ms": report.duration.milliseconds, "code": outcome.code,
+            "retry_ms": report.pause?.milliseconds,
             "outputs": outcome.outputs.isEmpty ? nil : outcome.outputs.json,
             "values": outcome.values.isEmpty ? nil : outcome.values, "path": report.path, "from": report.from,
         ])
     }
 
-    private static func milliseconds(_ duration: Duration) -> Double {
-        let (seconds, attoseconds) = duration.components
-        return Double(seconds * 1_000_000 + attoseconds / 1_000_000_000_000) / 1000
-    }
-
     static func seconds(_ duration: Duration) -> String {
-        let milliseconds = milliseconds(duration)
+        let milliseconds = duration.milliseconds
         if milliseconds < 1000 { return "\(Int(milliseconds.rounded())) ms" }
         if milliseconds < 60_000 { return "\((milliseconds / 100).rounded() / 10) s" }
         let (minutes, seconds) = (Int(milliseconds / 60_000), Int(milliseconds / 1000) % 60)
