@@ -73,3 +73,14 @@ public enum JSONValue: Sendable, Hashable, ExpressibleByStringLiteral, Expressib
         self = .object(Dictionary(elements) { _, last in last })
     }
 }
+
+// Access to the JSON of others: what is missing reads as an empty value.
+extension JSONValue {
+    package subscript(name: String) -> JSONValue { object?[name] ?? .null }
+
+    package var text: String { string ?? "" }
+    package var elements: [JSONValue] { array ?? [] }
+    package var count: Int { double.flatMap { Int(exactly: $0.rounded()) } ?? 0 }
+    package var texts: [String] { elements.compactMap(\.string) }
+    package var isTrue: Bool { bool ?? false }
+}

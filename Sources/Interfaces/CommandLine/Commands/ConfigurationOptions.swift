@@ -142,6 +142,9 @@ extension Configuration {
         max(4, min(2 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), jobsRange.upperBound))
     }
 
+    /// The journal's file; nil for one in memory.
+    var journalFile: PathBytes? { if case .file(let file)? = journal?.value { file } else { nil } }
+
     /// The number of slots.
     var actionLimit: Int { jobs?.value ?? Self.defaultJobs }
 
@@ -239,11 +242,11 @@ extension Configuration {
     ///
     /// - Throws: `Exit` with the reason.
     func checkJournalDirectory() throws {
-        guard let journal, journal.origin != .standard, case .file(let file) = journal.value,
-            access("\(file.parent)", F_OK) != 0, errno == ENOENT
+        guard let journal, journal.origin != .standard, let directory = journalFile?.parent,
+            access("\(directory)", F_OK) != 0, errno == ENOENT
         else { return }
         throw Exit(
-            .runtimeError, error: "the directory '\(Display.path(file.parent))' of the journal does not exist",
+            .runtimeError, error: "the directory '\(Display.path(directory))' of the journal does not exist",
             help: "create it, or correct '\(journal.origin.word)'")
     }
 
@@ -252,16 +255,14 @@ extension Configuration {
     /// - Throws: `ValidationError` when no file is named and there is no default; `Exit` when the named file is not
     ///   trustworthy, after printing the reason.
     func journalLocation() throws -> JournalLocation {
-        if let journal {
-            if case .file(let file) = journal.value, LinkTrust.isMeaningful,
-                let problem = OwnershipCheck.problem(with: file)
-            {
-                problem.emit("the journal cannot be trusted: ")
-                throw Exit(.runtimeError)
-            }
-            return journal.value
+        guard let journal else {
+            throw ValidationError("no location for the journal: set HOME, or name a file with --journal")
         }
-        throw ValidationError("no location for the journal: set HOME, or name a file with --journal")
+        if LinkTrust.isMeaningful, let problem = journalFile.flatMap({ OwnershipCheck.problem(with: $0) }) {
+            problem.emit("the journal cannot be trusted: ")
+            throw Exit(.runtimeError)
+        }
+        return journal.value
     }
 }
 

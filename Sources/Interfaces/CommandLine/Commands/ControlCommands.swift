@@ -41,10 +41,10 @@ struct PauseOptions: ParsableArguments {
 
     /// Sends the request, and prints the rules that are paused then.
     func ask(_ target: String) throws {
-        let answer = PeerObject(try choice.post(target, rule.map { ["rule": .string($0)] } ?? [:]).object)
-        let names = Display.list(answer.strings("paused_rules"))
+        let answer = try choice.post(target, rule.map { ["rule": .string($0)] } ?? [:])
+        let names = Display.list(answer["paused_rules"].texts)
         let line =
-            answer.isTrue("paused")
+            answer["paused"].isTrue
             ? "all rules are paused" + (names.isEmpty ? "" : "; by name: \(names)")
             : names.isEmpty ? "no rule is paused" : "paused: \(names)"
         Output.standard.write(line)

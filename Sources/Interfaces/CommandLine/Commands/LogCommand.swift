@@ -59,7 +59,7 @@ struct LogCommand: ParsableCommand {
             last = id ?? last
             if kind == "gap" { Output.error.write("some lines may be missing here: the output was too slow") }
             guard kind == "attempt" else { return }
-            let attempt = json ? nil : JSONValue(record: data.utf8)?.object.flatMap { AttemptLine(PeerObject($0)) }
+            let attempt = json ? nil : JSONValue(record: data.utf8).flatMap { AttemptLine($0) }
             let line = attempt?.text(hasColor: hasColor) ?? data
             if Output.standard.write(line) != .whole { Output.standard.exit(Output.checked(.done)) }
         }
@@ -67,53 +67,30 @@ struct LogCommand: ParsableCommand {
     }
 }
 
-/// An object in the JSON of another Alight process, which may also be another program.
-struct PeerObject {
-    private let members: [String: JSONValue]
+// Access to the JSON of another Alight process, which may also be another program.
+extension JSONValue {
+    /// The string, safe to print.
+    var displayed: String { Display.text(text) }
 
-    init(_ members: [String: JSONValue]?) { self.members = members ?? [:] }
-
-    subscript(name: String) -> JSONValue? { members[name] }
-
-    func text(_ name: String) -> String { members[name]?.string ?? "" }
-
-    /// Returns a string that is safe to print.
-    func shown(_ name: String) -> String { Display.text(text(name)) }
-
-    func isTrue(_ name: String) -> Bool { members[name]?.bool == true }
-
-    /// Returns a number without its fraction.
-    func count(_ name: String) -> Int { Int(Self.bounded(members[name]?.double)) }
-
-    func milliseconds(_ name: String) -> Duration { .milliseconds(Self.bounded(members[name]?.double)) }
-
-    /// Clamps a number to 0...10¹², which every count and duration can represent.
-    static func bounded(_ number: Double?) -> Double {
-        guard let number, !number.isNaN else { return 0 }
-        return max(0, min(number, 1e12))
+    /// The number, clamped to 0...10¹², which every count and duration can represent.
+    var bounded: Double {
+        guard let double, !double.isNaN else { return 0 }
+        return max(0, min(double, 1e12))
     }
 
-    /// The path, from its bytes if it is not UTF-8.
-    var path: PathBytes? { members.bytes("path").map { PathBytes($0) } }
+    /// The path in an object, from its bytes if it is not UTF-8.
+    var path: PathBytes? { object?.bytes("path").map { PathBytes($0) } }
 
-    var shownPath: String { path.map { Display.path($0) } ?? "" }
+    var displayedPath: String { path.map { Display.path($0) } ?? "" }
 
-    /// Returns a timestamp in whole seconds; nil if it is invalid.
-    func time(_ name: String) -> Timestamp? {
+    /// The timestamp in whole seconds; nil if it is invalid.
+    var time: Timestamp? {
         // Fractions of a second are not displayed.
-        try? TimeText.parse("\(text(name).prefix(19))Z", now: Timestamp(seconds: 0, nanoseconds: 0))
+        try? TimeText.parse("\(text.prefix(19))Z", now: Timestamp(seconds: 0, nanoseconds: 0))
     }
 
-    /// Returns the duration since a time; zero if it is invalid or later.
-    func elapsed(since name: String) -> Duration { max(.zero, time(name).map { DiskProbe.now().since($0) } ?? .zero) }
-
-    func object(_ name: String) -> PeerObject { PeerObject(members[name]?.object) }
-
-    func objects(_ name: String) -> [PeerObject] {
-        (members[name]?.array ?? []).compactMap { $0.object.map { PeerObject($0) } }
-    }
-
-    func strings(_ name: String) -> [String] { (members[name]?.array ?? []).compactMap(\.string) }
+    /// The duration since a timestamp; zero if that is invalid or later.
+    var elapsed: Duration { max(.zero, time.map { DiskProbe.now().since($0) } ?? .zero) }
 }
 
 /// An attempt as text, for attempts of this process and for those that another instance reports as JSON.
@@ -144,17 +121,17 @@ struct AttemptLine {
     }
 
     /// Parses an object written by ``Reporter/object(_:)``; returns nil if it is not an attempt.
-    init?(_ object: PeerObject) {
-        guard let rule = object["rule"]?.string, let event = object["event"]?.string,
-            let outcome = object["outcome"]?.string, let state = JobState(rawValue: object.text("state"))
+    init?(_ object: JSONValue) {
+        guard let rule = object["rule"].string, let event = object["event"].string,
+            let outcome = object["outcome"].string, let state = JobState(rawValue: object["state"].text)
         else { return nil }
-        (time, self.rule, self.event, path) = (object.time("time"), rule, event, object.path ?? "")
-        (job, attempt, mostAttempts) = (object.text("job"), object.count("attempt"), object.count("max_attempts"))
-        (self.outcome, isInterrupted) = (outcome, object.text("code") == "interrupted")
-        message = object.text("message")
-        outputs = object["outputs"]?.array?.compactMap { $0.bytes.map(PathBytes.init) } ?? []
-        (self.state, duration) = (state, object.milliseconds("duration_ms"))
-        pause = object["retry_ms"]?.double.map { _ in object.milliseconds("retry_ms") }
+        (time, self.rule, self.event, path) = (object["time"].time, rule, event, object.path ?? "")
+        (job, attempt, mostAttempts) = (object["job"].text, object["attempt"].count, object["max_attempts"].count)
+        (self.outcome, isInterrupted) = (outcome, object["code"].text == "interrupted")
+        message = object["message"].text
+        outputs = object["outputs"].elements.compactMap { $0.bytes.map(PathBytes.init) }
+        (self.state, duration) = (state, .milliseconds(object["duration_ms"].bounded))
+        pause = object["retry_ms"].double.map { _ in .milliseconds(object["retry_ms"].bounded) }
     }
 
     /// Formats the attempt: `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.

@@ -151,7 +151,7 @@ enum OfferedWords {
             guard let options = try? JournalOptions.parse(options(["--journal", "--config"], in: words)),
                 let (settings, diagnostics) = try? options.configuration.read(options.apply),
                 !diagnostics.contains(where: { $0.severity == .error }),
-                case .file(let file)? = settings.settings.journal?.value,
+                let file = settings.settings.journalFile,
                 let reader = try? JournalReader(file, isTraceless: true),
                 let found = try? reader.jobs(JournalQuery(states: states, limit: 50))
             else { return [] }

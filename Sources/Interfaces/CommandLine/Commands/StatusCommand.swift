@@ -27,13 +27,13 @@ struct StatusCommand: ParsableCommand {
         if watch { try StatusView(client: client, isJSON: json).run() }
         let status = try client.ask("GET", "/v1/status")
         Output.standard.write(StatusView.text(status, isJSON: json))
-        throw Exit(status.object?["degraded"]?.bool == true ? .degraded : .done)
+        throw Exit(status["degraded"].isTrue ? .degraded : .done)
     }
 }
 
 /// The text output of `alight status`.
 struct StatusReport {
-    let status: PeerObject
+    let status: JSONValue
     let hasColor: Bool
     private let now = DiskProbe.now()
 
@@ -42,108 +42,106 @@ struct StatusReport {
     // MARK: Parts
 
     private var head: [String] {
-        let isRunning = status.text("state") == "running"
-        let state = isRunning && !status.isTrue("ready") ? "starting" : status.shown("state")
-        let isDegraded = status.isTrue("degraded")
+        let isRunning = status["state"].text == "running"
+        let state = isRunning && !status["ready"].isTrue ? "starting" : status["state"].displayed
+        let isDegraded = status["degraded"].isTrue
         let word = isDegraded ? painted("degraded", "31") : painted(state, "32")
-        let uptime = Reporter.seconds(.seconds(Int(PeerObject.bounded((status["uptime"]?.double ?? 0).rounded()))))
-        var lines = ["alight \(status.shown("version")): \(word), process \(status.count("pid")), up \(uptime)"]
+        let uptime = Reporter.seconds(.seconds(Int(status["uptime"].bounded.rounded())))
+        var lines = ["alight \(status["version"].displayed): \(word), process \(status["pid"].count), up \(uptime)"]
         if isDegraded, state != "running" { lines[0] += ", \(state)" }
-        lines += (status["reasons"]?.array ?? []).map {
-            "  \(painted("problem", "31")): \(Display.text($0.string ?? ""))"
-        }
-        let names = status.isTrue("paused") ? "all rules" : Display.list(status.strings("paused_rules"))
+        lines += status["reasons"].elements.map { "  \(painted("problem", "31")): \($0.displayed)" }
+        let names = status["paused"].isTrue ? "all rules" : Display.list(status["paused_rules"].texts)
         if !names.isEmpty { lines.append("  \(painted("paused", "33")): \(names); resume with 'alight resume'") }
-        let off = Display.list(status.strings("disabled_rules"))
+        let off = Display.list(status["disabled_rules"].texts)
         if !off.isEmpty { lines.append("  disabled: \(off), by 'enabled: false'") }
         return lines
     }
 
     private var queue: [String] {
-        let (queue, counts, minute) = (status.object("queue"), status.object("counts"), status.object("last_minute"))
-        let journal = status.object("journal")
-        let location = journal.path.map { "\(Display.path($0)), \(Self.size(journal["size"]?.double ?? 0))" }
+        let (queue, counts, minute) = (status["queue"], status["counts"], status["last_minute"])
+        let journal = status["journal"]
+        let location = journal.path.map { "\(Display.path($0)), \(Self.size(journal["size"].bounded))" }
         return [
-            "queue: \(queue.count("settling")) settling, \(queue.count("pending")) pending, "
-                + "\(queue.count("running")) running, \(queue.count("failed")) failed",
-            "since the start: \(counts.count("events")) events; jobs: \(counts.count("succeeded")) succeeded, "
-                + "\(counts.count("skipped")) skipped, \(counts.count("failed")) failed; "
-                + "\(counts.count("attempts")) attempts, \(counts.count("failed_attempts")) failed",
-            "last minute: \(minute.count("events")) events, \(minute.count("jobs")) finished jobs",
+            "queue: \(queue["settling"].count) settling, \(queue["pending"].count) pending, "
+                + "\(queue["running"].count) running, \(queue["failed"].count) failed",
+            "since the start: \(counts["events"].count) events; jobs: \(counts["succeeded"].count) succeeded, "
+                + "\(counts["skipped"].count) skipped, \(counts["failed"].count) failed; "
+                + "\(counts["attempts"].count) attempts, \(counts["failed_attempts"].count) failed",
+            "last minute: \(minute["events"].count) events, \(minute["jobs"].count) finished jobs",
             "journal: \(location ?? "in memory")",
         ]
     }
 
     private var watching: [String] {
-        let watches = status.object("watches")
+        let watches = status["watches"]
         let line =
-            "watches: \(watches.count("used")) of \(watches.count("limit")); "
-            + "kernel queue overflows: \(status.count("overflows"))"
-        let rescan = status.object("last_rescan")
-        guard let at = rescan.time("at") else { return [line] }
-        let cause = rescan.text("why") == "overflow" ? "after an overflow" : "on request"
+            "watches: \(watches["used"].count) of \(watches["limit"].count); "
+            + "kernel queue overflows: \(status["overflows"].count)"
+        let rescan = status["last_rescan"]
+        guard let at = rescan["at"].time else { return [line] }
+        let cause = rescan["why"].text == "overflow" ? "after an overflow" : "on request"
         return [
             line,
             "last rescan: \(TimeText.short(at, now: now)), \(cause); "
-                + "found \(Reporter.count(rescan.count("found"), "change")) that no event had reported",
+                + "found \(Reporter.count(rescan["found"].count, "change")) that no event had reported",
         ]
     }
 
     private var roots: [String] {
-        status.objects("roots").map { root in
-            let backend = root.text("backend")
-            let polled = root.count("polled")
-            var line = "root \(root.shownPath): \(painted(backend, backend == "inotify" ? "32" : "33"))"
-            if backend != "missing" { line += ", \(Reporter.count(root.count("directories"), "directory"))" }
+        status["roots"].elements.map { root in
+            let backend = root["backend"].text
+            let polled = root["polled"].count
+            var line = "root \(root.displayedPath): \(painted(backend, backend == "inotify" ? "32" : "33"))"
+            if backend != "missing" { line += ", \(Reporter.count(root["directories"].count, "directory"))" }
             if polled > 0 { line += ", \(polled) of them polled" }
-            if let reason = root["reason"]?.string { line += ": \(Display.text(reason))" }
+            if let reason = root["reason"].string { line += ": \(Display.text(reason))" }
             return line
         }
     }
 
     private var held: [String] {
-        status.objects("held").map { file in
-            let processes = file.objects("processes").map { "\($0.shown("name")) (process \($0.count("pid")))" }
-            let time = Reporter.seconds(file.elapsed(since: "since"))
-            return "\(painted("held open", "33")): \(file.shownPath), for \(time)"
+        status["held"].elements.map { file in
+            let processes = file["processes"].elements.map { "\($0["name"].displayed) (process \($0["pid"].count))" }
+            let time = Reporter.seconds(file["since"].elapsed)
+            return "\(painted("held open", "33")): \(file.displayedPath), for \(time)"
                 + (processes.isEmpty ? "" : ", by \(processes.joined(separator: ", "))")
         }
     }
 
     private var waits: [String] {
-        status.objects("waits").map { job in
-            "\(painted("waiting", "33")): \(job.shown("rule")): \(job.shownPath), for "
-                + "\(Reporter.seconds(job.elapsed(since: "since"))): \(job.shown("message"))"
+        status["waits"].elements.map { job in
+            "\(painted("waiting", "33")): \(job["rule"].displayed): \(job.displayedPath), for "
+                + "\(Reporter.seconds(job["since"].elapsed)): \(job["message"].displayed)"
         }
     }
 
     private var slots: [String] {
-        let slots = status.object("slots")
-        let (used, limit, extra) = (slots.count("used"), slots.count("limit"), slots.count("extra_used"))
+        let slots = status["slots"]
+        let (used, limit, extra) = (slots["used"].count, slots["limit"].count, slots["extra_used"].count)
         guard used >= limit else { return [] }
-        let waiting = slots.objects("waiting").map { rule in
-            "'\(rule.shown("rule"))' for \(Reporter.seconds(rule.elapsed(since: "since")))"
+        let waiting = slots["waiting"].elements.map { rule in
+            "'\(rule["rule"].displayed)' for \(Reporter.seconds(rule["since"].elapsed))"
         }
         var line = "\(painted("no slot is free", "33")): \(used) of \(limit) in use"
-        if extra > 0 { line += ", and \(extra) of \(slots.count("extra")) extra" }
+        if extra > 0 { line += ", and \(extra) of \(slots["extra"].count) extra" }
         if !waiting.isEmpty { line += "; waiting: \(waiting.joined(separator: ", "))" }
         return [line]
     }
 
     private var running: [String] {
-        status.objects("running").map { job in
-            let seconds = Reporter.seconds(.seconds(job.elapsed(since: "since").components.seconds))
-            return "running: \(job.shown("rule")): \(job.shownPath), \(job.shown("action")), for \(seconds)"
-                + (job["slot"]?.bool == false ? ", without a slot" : "")
+        status["running"].elements.map { job in
+            let seconds = Reporter.seconds(.seconds(job["since"].elapsed.components.seconds))
+            return "running: \(job["rule"].displayed): \(job.displayedPath), \(job["action"].displayed), for \(seconds)"
+                + (job["slot"].bool == false ? ", without a slot" : "")
         }
     }
 
     private var failures: [String] {
-        status.objects("failures").map { job in
-            let at = job.time("at").map { TimeText.short($0, now: now) } ?? ""
-            let message = job.shown("message")
-            return "\(painted("failed", "31")): \(at) \(job.shown("rule")): \(job.shownPath)"
-                + (message.isEmpty ? "" : ": \(message)") + " (\(job.shown("job")))"
+        status["failures"].elements.map { job in
+            let at = job["at"].time.map { TimeText.short($0, now: now) } ?? ""
+            let message = job["message"].displayed
+            return "\(painted("failed", "31")): \(at) \(job["rule"].displayed): \(job.displayedPath)"
+                + (message.isEmpty ? "" : ": \(message)") + " (\(job["job"].displayed))"
         }
     }
 
@@ -153,7 +151,7 @@ struct StatusReport {
 
     private static func size(_ bytes: Double) -> String {
         let (unit, name) = bytes < 1_048_576 ? (1024.0, "KiB") : (1_048_576, "MiB")
-        return "\(Int(PeerObject.bounded(bytes / unit))) \(name)"
+        return "\(Int(bytes / unit)) \(name)"
     }
 }
 
@@ -190,7 +188,7 @@ struct StatusView {
 
     static func text(_ status: JSONValue, isJSON: Bool) -> String {
         if isJSON { return status.line }
-        let report = StatusReport(status: PeerObject(status.object), hasColor: Output.standard.hasColor)
+        let report = StatusReport(status: status, hasColor: Output.standard.hasColor)
         return report.lines.joined(separator: "\n")
     }
 

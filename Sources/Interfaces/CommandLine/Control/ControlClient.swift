@@ -5,6 +5,7 @@ import Glibc
 import JSON
 import Rules
 import Running
+import Storage
 import System
 
 /// A client of the running instance, which sends requests to its control socket and waits for the answers.
@@ -45,10 +46,9 @@ struct ControlClient {
 
         /// The instance refused the request.
         static func refused(_ status: Int, _ answer: JSONValue?) -> Problem {
-            let error = answer?.object?["error"]?.object
-            return Problem(
-                message: error?["message"]?.string ?? "the instance returned status \(status)",
-                help: error?["help"]?.string ?? "see its messages", isRefused: true)
+            Problem(
+                message: answer?["error"]["message"].string ?? "the instance returned status \(status)",
+                help: answer?["error"]["help"].string ?? "see its messages", isRefused: true)
         }
     }
 
@@ -61,6 +61,11 @@ struct ControlClient {
         guard let rest = connection.readRest(), let value = JSONValue(record: rest) else { throw .noAnswer(path) }
         guard (200..<300).contains(status) else { throw .refused(status, value) }
         return value
+    }
+
+    /// Asks the instance that uses a journal; returns nil if there is none, or if it does not answer.
+    static func ask(instanceOf journal: PathBytes, _ target: String, timeout: Int = 2) -> JSONValue? {
+        DiskStore.control(of: journal).flatMap { try? ControlClient(path: $0, timeout: timeout).ask("GET", target) }
     }
 
     /// Follows the events until the connection closes.
@@ -268,7 +273,7 @@ extension ControlClient {
             rest = rest.dropFirst(portion.count)
             let body = members.merging([list: .array(Array(portion))]) { $1 }
             let answer = try ask("POST", "/v1/\(verb)", .object(body))
-            jobs += (answer.object?["jobs"]?.array ?? []).compactMap { $0.string.map { JobID($0) } }
+            jobs += answer["jobs"].texts.map { JobID($0) }
         }
         return jobs
     }

@@ -119,16 +119,14 @@ struct RunningSlots {
     ///
     /// - Returns: Nil if no instance answers, or if a slot is free.
     init?(_ settings: Configuration) {
-        guard case .file(let journal)? = settings.journal?.value, let socket = DiskStore.control(of: journal),
-            let status = try? ControlClient(path: socket, timeout: 2).ask("GET", "/v1/status").object,
-            let slots = status["slots"]?.object, let taken = slots["used"]?.double, let limit = slots["limit"]?.double,
-            taken >= limit
+        guard let status = settings.journalFile.flatMap({ ControlClient.ask(instanceOf: $0, "/v1/status") }),
+            let used = status["slots"]["used"].double, let limit = status["slots"]["limit"].double, used >= limit
         else { return nil }
-        let jobs = PeerObject(status).objects("running")
-        running = Set(jobs.compactMap { $0["rule"]?.string })
-        users = jobs.filter { $0.isTrue("slot") }.map { job in
-            let time = Reporter.seconds(job.elapsed(since: "since"))
-            return "rule '\(job.text("rule"))' for '\(job.path?.description ?? "")', for \(time)"
+        let jobs = status["running"].elements
+        running = Set(jobs.compactMap(\.["rule"].string))
+        users = jobs.filter { $0["slot"].isTrue }.map { job in
+            let time = Reporter.seconds(job["since"].elapsed)
+            return "rule '\(job["rule"].text)' for '\(job.path?.description ?? "")', for \(time)"
         }.joined(separator: "; ")
     }
 
@@ -188,10 +186,10 @@ enum DueEntries {
     /// Returns the pending jobs of a query, each with the reason why it waits; empty if no instance uses the journal, or
     /// if it does not answer.
     static func ofInstance(_ journal: PathBytes, _ query: JournalQuery) -> [JobEntry] {
-        guard query.states.isEmpty || query.states.contains(.pending), let socket = DiskStore.control(of: journal),
-            let answer = try? ControlClient(path: socket, timeout: 2).ask("GET", target(query))
+        guard query.states.isEmpty || query.states.contains(.pending),
+            let answer = ControlClient.ask(instanceOf: journal, target(query))
         else { return [] }
-        return PeerObject(answer.object).objects("jobs").compactMap { entry($0, query) }
+        return answer["jobs"].elements.compactMap { entry($0, query) }
     }
 
     private static func target(_ query: JournalQuery) -> String {
@@ -205,15 +203,15 @@ enum DueEntries {
         return target
     }
 
-    private static func entry(_ job: PeerObject, _ query: JournalQuery) -> JobEntry? {
-        guard let path = job.path, query.takes(path), let rule = job["rule"]?.string,
-            let event = EventKind(rawValue: job.text("event")),
-            let created = try? TimeText.parse(job.text("created"), now: DiskProbe.now()),
+    private static func entry(_ job: JSONValue, _ query: JournalQuery) -> JobEntry? {
+        guard let path = job.path, query.takes(path), let rule = job["rule"].string,
+            let event = EventKind(rawValue: job["event"].text),
+            let created = try? TimeText.parse(job["created"].text, now: DiskProbe.now()),
             created >= query.since ?? created
         else { return nil }
-        let (due, message) = (job.time("due"), job["message"]?.string)
+        let (due, message) = (job["due"].time, job["message"].string)
         var entry = JobEntry(due: path, rule: rule, event: event, since: created, until: due, message: message)
-        if let id = job["id"]?.string { entry.id = JobID(id) }
+        if let id = job["id"].string { entry.id = JobID(id) }
         return entry
     }
 }

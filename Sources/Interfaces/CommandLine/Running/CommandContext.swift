@@ -52,10 +52,12 @@ struct CommandContext {
         let environment = ProgramEnvironment(
             home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: LinkTrust.isMeaningful)
         (self.launcher, self.environment) = (launcher, environment)
-        scratchDirectories = Self.scratchDirectories(of: settings.journal?.value)
+        scratchDirectories = Self.scratchDirectories(of: settings.journalFile)
+        // What programs leave behind is beside the journal, or beside the default one if there is none on disk.
+        let journal = settings.journalFile ?? Configuration.standard(variables).journalFile
         host = PluginHost(
             launcher: launcher, scratchDirectories: scratchDirectories, environment: environment,
-            kept: Self.kept(settings, variables))
+            kept: journal.map { KeptFiles(journal: $0) })
         var searchDirectories = settings.plugins?.value ?? []
         if let configuration { searchDirectories.append(PathBytes("\(configuration)/alight/plugins")) }
         searchDirectories.append("/etc/alight/plugins")
@@ -91,15 +93,6 @@ struct CommandContext {
             ["rules"] + (configuration.map { ["\($0)/alight/rules"] } ?? []) + (isRoot ? ["/etc/alight/rules"] : [])
     }
 
-    /// Returns the place of files that programs leave behind: beside the journal, or beside the default one if there is
-    /// none on disk.
-    private static func kept(_ settings: Configuration, _ variables: [String: String]) -> KeptFiles? {
-        for journal in [settings.journal, Configuration.standard(variables).journal] {
-            if case .file(let file)? = journal?.value { return KeptFiles(journal: file) }
-        }
-        return nil
-    }
-
     /// Returns the environment for loading files.
     static func loading(_ variables: [String: String]) -> RuleLoader.Environment {
         var loading = RuleLoader.Environment(
@@ -114,9 +107,7 @@ struct CommandContext {
     /// Returns the environment variables of the running instance; nil if none is running, or if it runs as another
     /// user.
     private static func variablesOfInstance(_ settings: Configuration) -> [String: String]? {
-        guard case .file(let journal)? = settings.journal?.value, let process = DiskStore.holder(of: journal),
-            process > 0
-        else { return nil }
+        guard let process = settings.journalFile.flatMap({ DiskStore.holder(of: $0) }), process > 0 else { return nil }
         let descriptor = open("/proc/\(process)/environ", O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
@@ -135,10 +126,8 @@ struct CommandContext {
 
     /// Returns the rules files of the running instance; nil if none is running, or if it does not answer.
     private static func rulesOfInstance(_ settings: Configuration) -> [PathBytes]? {
-        guard case .file(let journal)? = settings.journal?.value, let socket = DiskStore.control(of: journal),
-            let answer = try? ControlClient(path: socket).ask("GET", "/v1/rules")
-        else { return nil }
-        let files = (answer.object?["rules"]?.array ?? []).compactMap { $0.object?["file"]?.string }
+        let answer = settings.journalFile.flatMap { ControlClient.ask(instanceOf: $0, "/v1/rules", timeout: 10) }
+        let files = answer?["rules"].elements.compactMap(\.["file"].string) ?? []
         return files.isEmpty ? nil : Set(files).sorted().map { PathBytes($0) }
     }
 
@@ -194,10 +183,9 @@ struct CommandContext {
         return "unix:path=\(directory)/bus"
     }
 
-    /// Returns the scratch directories of the actions of a journal's jobs.
-    static func scratchDirectories(of journal: JournalLocation?) -> ScratchDirectories {
-        let file: PathBytes? = if case .file(let file)? = journal { file } else { nil }
-        return ScratchDirectories(in: runtimeDirectories(ProcessInfo.processInfo.environment), journal: file)
+    /// Returns the scratch directories of the actions of a journal's jobs; nil for one in memory.
+    static func scratchDirectories(of journal: PathBytes?) -> ScratchDirectories {
+        ScratchDirectories(in: runtimeDirectories(ProcessInfo.processInfo.environment), journal: journal)
     }
 
     static func runtimeDirectories(_ variables: [String: String]) -> RuntimeDirectories {

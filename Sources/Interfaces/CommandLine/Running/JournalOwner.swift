@@ -95,7 +95,7 @@ struct OpenJournal {
     init(_ location: JournalLocation, keeping retention: JournalRetention, isDry: Bool = false) throws(JournalError) {
         switch location {
         case .memory:
-            if !isDry { CommandContext.scratchDirectories(of: location).removeAbandoned() }
+            if !isDry { CommandContext.scratchDirectories(of: nil).removeAbandoned() }
             journal = try DiskStore(inMemory: nil, now: DiskProbe.now())
             (file, kept) = (nil, [])
         case .file(let path):
@@ -120,7 +120,7 @@ struct OpenJournal {
     @discardableResult
     static func clear(_ path: PathBytes, _ journal: DiskStore) -> [PathBytes] {
         var kept: [PathBytes] = []
-        CommandContext.scratchDirectories(of: .file(path)).removeAbandoned { id, directory in
+        CommandContext.scratchDirectories(of: path).removeAbandoned { id, directory in
             guard let stored = journal.job(id, at: ClockPair(DiskProbe.now(), .now)),
                 KernelFileSystem().stat(stored.job.job.event.path) == .absent, let launcher = ProcessLauncher.find(),
                 let (place, problem) = KeptFiles(journal: path).takeBlocking(

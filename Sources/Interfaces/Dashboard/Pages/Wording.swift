@@ -1,14 +1,6 @@
 import JSON
 
-// Access to the objects of the API. Missing members read as empty values, so that pages can always be rendered.
 extension JSONValue {
-    subscript(name: String) -> JSONValue { object?[name] ?? .null }
-
-    var text: String { string ?? "" }
-    var elements: [JSONValue] { array ?? [] }
-    var count: Int { double.flatMap { Int(exactly: $0.rounded()) } ?? 0 }
-    var texts: [String] { elements.compactMap(\.string) }
-    var isTrue: Bool { bool ?? false }
     var isNull: Bool { self == .null }
 
     /// Whether the jobs of the journal can be listed, for a status object: those of a journal in memory cannot.
