@@ -82,7 +82,7 @@ struct ApplyCommand: ParsableCommand {
     /// Asks the running instance to run the rule, and shows the progress until the jobs have finished or the user
     /// interrupts the command.
     private func ask(_ client: ControlClient, _ rule: Rule, _ paths: [PathBytes]) throws -> ExitStatus {
-        let progress = ApplyProgress(total: paths.count, width: TerminalText.errorWidth)
+        let progress = ApplyProgress(total: paths.count, width: TerminalText.width(STDERR_FILENO))
         let interrupts = StopCount()
         guard Signals.forEach({ if $0 != SIGUSR1 { _ = interrupts.next() } }) else { throw ObservationError.noThread }
         let command = JobCommand.apply(

@@ -31,83 +31,57 @@ struct ConfigCommand: ParsableCommand {
 
 /// The configuration as text and as JSON.
 struct ConfigurationText {
-    private struct Row {
-        var name: String
-        var value: JSONValue
-        /// The value as text.
-        var text: String
-        var origin: SettingOrigin
-    }
-
     private let file: PathBytes?
-    private var rows: [Row] = []
+    /// The settings, each with its value as JSON and as text.
+    private var rows: [(name: String, value: JSONValue, text: String, origin: SettingOrigin)] = []
 
     init(_ found: LoadedConfiguration) {
         file = found.file
         let settings = found.settings
         add("journal", settings.journal) { location in
             switch location {
-            case .memory: return Self.word(":memory:")
-            case .file(let path): return Self.path(path)
+            case .memory: ":memory:"
+            case .file(let path): Self.path(path)
             }
         }
-        add("retention.period", settings.retentionPeriod) { Self.word($0 == .zero ? "0" : DurationText.shown($0)) }
-        add("retention.jobs", settings.retentionJobs, Self.number)
-        add("retention.size", settings.retentionSize) { (.integer(Int64($0)), SizeText.binary(UInt64($0))) }
-        add("listen", settings.listen) { $0.map(Self.word) ?? Self.nothing }
-        add("external_url", settings.externalURLs) { urls in
-            (urls.member, urls.isEmpty ? "-" : urls.joined(separator: ", "))
-        }
-        add("control", settings.control) { $0.map(Self.path) ?? Self.nothing }
-        add("jobs.limit", settings.jobs, Self.number)
-        add("jobs.extra", settings.extraJobs ?? Setting(settings.extraActions, from: .standard), Self.number)
-        add("log.format", settings.logFormat) { Self.word($0.rawValue) }
-        add("log.level", settings.logLevel) { Self.word($0.rawValue) }
-        add("plugins", settings.plugins, Self.paths)
-        add("rules", settings.rules, Self.paths)
+        add("retention.period", settings.retentionPeriod) { .string($0 == .zero ? "0" : DurationText.shown($0)) }
+        add("retention.jobs", settings.retentionJobs, \.member)
+        add("retention.size", settings.retentionSize, text: { SizeText.binary(UInt64($0)) }, \.member)
+        add("listen", settings.listen) { $0?.member ?? false }
+        add("external_url", settings.externalURLs, text: { $0.joined(separator: ", ") }, \.member)
+        add("control", settings.control) { $0.map(Self.path) ?? false }
+        add("jobs.limit", settings.jobs, \.member)
+        add("jobs.extra", settings.extraJobs ?? Setting(settings.extraActions, from: .standard), \.member)
+        add("log.format", settings.logFormat) { .string($0.rawValue) }
+        add("log.level", settings.logLevel) { .string($0.rawValue) }
+        add("plugins", settings.plugins, text: Self.text) { .array($0.map(Self.path)) }
+        add("rules", settings.rules, text: Self.text) { .array($0.map(Self.path)) }
     }
 
-    private mutating func add<Value>(_ name: String, _ setting: Setting<Value>?, _ shown: (Value) -> Shown) {
-        guard let setting else {
-            rows.append(Row(name: name, value: .null, text: "-", origin: .standard))
-            return
-        }
-        let (value, text) = shown(setting.value)
-        rows.append(Row(name: name, value: value, text: Display.text(text), origin: setting.origin))
+    /// Adds a setting; its text is that of the JSON value, unless another one is given.
+    private mutating func add<Value>(
+        _ name: String, _ setting: Setting<Value>?, text: ((Value) -> String)? = nil, _ json: (Value) -> JSONValue
+    ) {
+        let value = setting.map { json($0.value) } ?? .null
+        let shown = setting.map { text?($0.value) ?? value.path?.description ?? value.string ?? value.line } ?? ""
+        rows.append((name, value, shown.isEmpty ? "-" : Display.text(shown), setting?.origin ?? .standard))
     }
 
-    /// A value as JSON and as text.
-    private typealias Shown = (value: JSONValue, text: String)
-
-    private static let nothing: Shown = (.bool(false), "false")
-
-    private static func word(_ text: String) -> Shown { (.string(text), text) }
-
-    private static func number(_ number: Int) -> Shown { (number.member, "\(number)") }
-
-    private static func path(_ path: PathBytes) -> Shown {
-        if let text = path.text { return (.string(text), text) }
-        var object: [String: JSONValue] = [:]
-        object.add("path", path)
-        return (.object(object), path.description)
+    /// Returns a string, or an object with the exact bytes of a path that is not UTF-8.
+    private static func path(_ path: PathBytes) -> JSONValue {
+        path.text.map { .string($0) } ?? .members(["path": path])
     }
 
-    private static func paths(_ paths: [PathBytes]) -> Shown {
-        let shown = paths.map(path)
-        return (.array(shown.map(\.value)), shown.isEmpty ? "-" : shown.map(\.text).joined(separator: ":"))
-    }
+    private static func text(_ paths: [PathBytes]) -> String { paths.map(\.description).joined(separator: ":") }
 
     /// The file, followed by a table of all settings.
     var lines: [String] {
-        var table = TextTable(["KEY", "VALUE", "FROM"])
-        for row in rows { table.add([row.name, row.text, Display.text(row.origin.word)]) }
-        return [file.map { "file: \(Display.path($0))" } ?? "file: none"] + table.lines(width: nil)
+        let cells = rows.map { [$0.name, $0.text, Display.text($0.origin.word)] }
+        return ["file: \(file.map(Display.path) ?? "none")"] + TextTable.lines([["KEY", "VALUE", "FROM"]] + cells)
     }
 
     var object: [String: JSONValue] {
-        let members = rows.map { row in
-            (row.name, JSONValue.members(["value": row.value, "origin": row.origin.object]))
-        }
+        let members = rows.map { ($0.name, JSONValue.members(["value": $0.value, "origin": $0.origin.object])) }
         return .init([
             "file": JSONValue.text(file?.description), "settings": Dictionary(members) { first, _ in first },
         ])

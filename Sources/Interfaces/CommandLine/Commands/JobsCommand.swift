@@ -70,7 +70,7 @@ struct JobsCommand: ParsableCommand {
         }
         let table = JobTable(jobs: jobs, now: now, hasColor: Output.standard.hasColor)
         let lines =
-            json ? jobs.map(\.object.line) : TerminalText.width.map { table.lines(width: $0) } ?? table.plainLines
+            json ? jobs.map(\.object.line) : TerminalText.width().map { table.lines(width: $0) } ?? table.plainLines
         Output.standard.write(lines.joined(separator: "\n"))
         if hasMore { Output.error.write("only the \(jobs.count) newest are shown; see --limit") }
     }

@@ -1,26 +1,18 @@
 import Configuration
 import Glibc
 
-/// A table with titles, in which each column is as wide as necessary.
-struct TextTable {
-    let titles: [String]
-    /// The cells, made safe by ``Display``.
-    var rows: [[String]] = []
-
-    init(_ titles: [String]) { self.titles = titles }
-
-    mutating func add(_ cells: [String]) { rows.append(cells) }
-
+/// A table in which each column is as wide as necessary.
+enum TextTable {
     /// Returns the lines; text that exceeds the width of the terminal is wrapped in the last column.
-    func lines(width: Int?) -> [String] {
-        let widths = titles.indices.map { column in
-            ([titles] + rows).map { TerminalText.columns($0[column]) }.max() ?? 0
-        }
-        let indent = widths.dropLast().reduce(0) { $0 + $1 + Self.gap.count }
+    ///
+    /// The first row has the titles; all cells have been made safe by ``Display``.
+    static func lines(_ rows: [[String]], width: Int? = nil) -> [String] {
+        let widths = rows[0].indices.map { column in rows.map { TerminalText.columns($0[column]) }.max() ?? 0 }
+        let indent = widths.dropLast().reduce(0) { $0 + $1 + gap.count }
         let available = width.map { max(24, $0 - indent) }
-        return ([titles] + rows).flatMap { cells -> [String] in
-            let start = cells.indices.dropLast().map { TerminalText.padded(cells[$0], widths[$0]) + Self.gap }.joined()
-            let last = Self.wrapped(cells.last ?? "", available)
+        return rows.flatMap { cells -> [String] in
+            let start = cells.indices.dropLast().map { TerminalText.padded(cells[$0], widths[$0]) + gap }.joined()
+            let last = wrapped(cells.last ?? "", available)
             return last.enumerated().map { index, text in
                 TerminalText.trimmed((index == 0 ? start : String(repeating: " ", count: indent)) + text)
             }
@@ -51,13 +43,8 @@ struct TextTable {
 ///
 /// The text must have been made safe by ``Display``.
 enum TerminalText {
-    /// The width of the terminal of standard output; nil if it is not a terminal.
-    static var width: Int? { width(STDOUT_FILENO) }
-
-    /// The width of the terminal of standard error; nil if it is not a terminal.
-    static var errorWidth: Int? { width(STDERR_FILENO) }
-
-    private static func width(_ descriptor: Int32) -> Int? {
+    /// Returns the width of the terminal of standard output or error; nil if it is not a terminal.
+    static func width(_ descriptor: Int32 = STDOUT_FILENO) -> Int? {
         guard isatty(descriptor) == 1 else { return nil }
         var size = winsize()
         if ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 { return Int(size.ws_col) }

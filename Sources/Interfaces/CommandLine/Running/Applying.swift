@@ -25,7 +25,7 @@ struct Applying {
         program.reportSkippedDirectory()
         try program.requireScratch(for: [rule])
         let wanted = Set(paths)
-        let progress = ApplyProgress(total: wanted.count, width: TerminalText.errorWidth)
+        let progress = ApplyProgress(total: wanted.count, width: TerminalText.width(STDERR_FILENO))
         let reporter = Reporter(format: .text)
         let run = ApplyRun(
             rule, limit: jobs, store: journal, perform: { [runner = program.runner] in await runner.run($0, $1) },

@@ -49,26 +49,23 @@ struct PluginsCommand: ParsableCommand {
                 Output.standard.write((["there are no plugins in"] + locations).joined(separator: "\n"))
                 return
             }
-            var table = TextTable(["NAME", "VERSION", "MODES", "STATE", "FROM"])
-            for listing in listings {
+            let rows = listings.map { listing in
                 let description = listing.plugin?.description
-                table.add([
+                return [
                     Display.text(listing.name), description.map { Display.text($0.version) } ?? "",
                     description.map { ($0.modes ?? ["run"]).joined(separator: ", ") } ?? "", listing.state,
                     Display.path(listing.location),
-                ])
+                ]
             }
-            let lines = table.lines(width: nil) + listings.flatMap(\.notices)
-            Output.standard.write(lines.joined(separator: "\n"))
+            let lines = TextTable.lines([["NAME", "VERSION", "MODES", "STATE", "FROM"]] + rows)
+            Output.standard.write((lines + listings.flatMap(\.notices)).joined(separator: "\n"))
         }
     }
 
     struct Describe: ParsableCommand {
         static let configuration = CommandConfiguration(
             "describe", "Describe a plugin or a built-in handler: its parameters, events, modes and programs.",
-            discussion: """
-                \(PluginLocation.discussion)
-                """)
+            discussion: PluginLocation.discussion)
 
         @Argument(
             help: .value("name|path", "The name or path of a plugin, or the name of a handler."),
@@ -89,7 +86,7 @@ struct PluginsCommand: ParsableCommand {
                 for problem in listing?.problems ?? [] { problem.emit() }
                 throw Exit(.runtimeError)
             }
-            let lines = text.lines(width: TerminalText.width) + (listing?.notices ?? [])
+            let lines = text.lines(width: TerminalText.width()) + (listing?.notices ?? [])
             let object = text.object.merging(listing?.object ?? [:]) { $1 }
             Output.standard.write(json ? object.line : lines.joined(separator: "\n"))
         }
@@ -264,15 +261,13 @@ struct HandlerText {
         let column = details.map(\.0.count).max() ?? 0
         var lines = [title, ""] + details.map { "\(TerminalText.padded($0.0, column))  \($0.1)" }
         lines.append("")
-        guard let parameters else { return lines + ["It accepts any parameters."] }
-        var table = TextTable(["PARAMETER", "TYPE", "DEFAULT", "REQUIRED", "DESCRIPTION"])
-        for row in Self.rows(of: parameters, location: "") { table.add(row) }
-        guard !table.rows.isEmpty else {
-            return lines + [
-                parameters.additionalProperties == false ? "It has no parameters." : "It accepts any parameters."
-            ]
+        let rows = parameters.map { Self.rows(of: $0, location: "") } ?? []
+        guard !rows.isEmpty else {
+            let hasNone = parameters?.additionalProperties == false
+            return lines + [hasNone ? "It has no parameters." : "It accepts any parameters."]
         }
-        return lines + table.lines(width: width)
+        let titles = ["PARAMETER", "TYPE", "DEFAULT", "REQUIRED", "DESCRIPTION"]
+        return lines + TextTable.lines([titles] + rows, width: width)
     }
 
     /// Returns the schema without the defaults of secret parameters.
