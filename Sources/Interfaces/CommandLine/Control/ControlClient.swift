@@ -58,7 +58,7 @@ struct ControlClient {
         let connection = try Connection(path, timeout: timeout)
         try connection.send(method, target, text)
         let status = try connection.readHead()
-        guard let rest = connection.readRest(), let value = JSONValue(record: rest) else { throw .noAnswer(path) }
+        guard let value = connection.readValue() else { throw .noAnswer(path) }
         guard (200..<300).contains(status) else { throw .refused(status, value) }
         return value
     }
@@ -78,7 +78,7 @@ struct ControlClient {
         let connection = try Connection(path, timeout: 0)
         try connection.send("GET", target, "")
         let status = try connection.readHead()
-        guard status == 200 else { throw .refused(status, connection.readRest().flatMap { JSONValue(record: $0) }) }
+        guard status == 200 else { throw .refused(status, connection.readValue()) }
         var kind = ""
         var id: String?
         var data = ""
@@ -124,11 +124,10 @@ private final class Connection {
     /// Limits the next send or receive to the time left; returns false if the deadline has passed.
     private func limit(_ option: Int32) -> Bool {
         guard let deadline else { return true }
-        let (seconds, attoseconds) = ContinuousClock.now.duration(to: deadline).components
-        let microseconds = Int(attoseconds / 1_000_000_000_000)
+        let microseconds = Int((deadline - .now) / .microseconds(1))
         // A timeout of zero would mean no limit.
-        guard seconds > 0 || microseconds > 0 else { return false }
-        var limit = timeval(tv_sec: Int(seconds), tv_usec: microseconds)
+        guard microseconds > 0 else { return false }
+        var limit = timeval(tv_sec: microseconds / 1_000_000, tv_usec: microseconds % 1_000_000)
         setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
         return true
     }
@@ -169,12 +168,8 @@ private final class Connection {
         }
     }
 
-    /// Returns the rest of the answer; nil if it exceeds the size limit.
-    func readRest() -> [UInt8]? {
-        while fill() { if buffer.count > Self.most { return nil } }
-        defer { location = buffer.count }
-        return Array(buffer[location...])
-    }
+    /// Reads the body of an answer: one line of JSON.
+    func readValue() -> JSONValue? { readLine().flatMap { JSONValue(record: $0.utf8) } }
 
     /// Returns the next line without its line ending; nil if the connection has closed or the line is too long.
     func readLine() -> String? {

@@ -22,7 +22,7 @@ extension RunningOperations {
         let wanted = try Self.query(query)
         let reader = try reader()
         let (due, holds) = duePaths(wanted)
-        let (jobs, hasMore) = try Self.reading { () throws(StorageError) in try reader.jobs(wanted) }
+        let (jobs, hasMore) = try Self.trying { try reader.jobs(wanted) }
         return .members([
             "jobs": jobs.map { $0.held(by: holds[$0.rule]) }.adding(due).map(\.object),
             "next": JSONValue.text(hasMore ? jobs.last?.position.description : nil),
@@ -58,21 +58,13 @@ extension RunningOperations {
             query.before = position
         }
         if let since = asked.since {
-            do throws(Problem) {
-                query.since = try TimeText.parse(since, now: DiskProbe.now())
-            } catch {
-                throw APIError(400, "since: \(error.message)", help: error.help ?? "")
-            }
+            query.since = try trying(400, "since: ") { try TimeText.parse(since, now: DiskProbe.now()) }
         }
         if let path = asked.path {
             guard path.first == .slash else {
                 throw APIError(400, "'\(PathBytes(path))' is not an absolute path", help: "start it with '/'")
             }
-            do throws(GlobError) {
-                query.paths = try JournalQuery.Paths(naming: PathBytes(path))
-            } catch {
-                throw APIError(400, "path: \(error.message)", help: error.help)
-            }
+            query.paths = try trying(400, "path: ") { try JournalQuery.Paths(naming: PathBytes(path)) }
         }
         return query
     }
@@ -85,7 +77,7 @@ extension RunningOperations {
             throw APIError(404, "invalid job id '\(text)'", help: "/v1/jobs lists the ids of all jobs")
         }
         let reader = try reader()
-        guard let details = try Self.reading({ () throws(StorageError) in try reader.details(of: id) }) else {
+        guard let details = try Self.trying(body: { try reader.details(of: id) }) else {
             throw APIError(404, "there is no job '\(id)'", help: "/v1/jobs lists the ids of all jobs")
         }
         return details

@@ -144,16 +144,20 @@ final class RunningOperations: Operations {
                 503, "the journal is in memory, and cannot be queried", help: "run Alight without '--journal :memory:'")
         }
         if let reader = cache.withLock({ $0.reader }) { return reader }
-        let reader = try Self.reading { () throws(StorageError) in try JournalReader(journal, isOwn: true) }
+        let reader = try Self.trying { try JournalReader(journal, isOwn: true) }
         cache.withLock { $0.reader = reader }
         return reader
     }
 
-    static func reading<Answer>(_ body: () throws(StorageError) -> Answer) throws(APIError) -> Answer {
-        do throws(StorageError) {
+    /// Returns a value, or throws the error with a status.
+    static func trying<Value>(
+        _ status: Int = 503, _ prefix: String = "", body: () throws -> Value
+    ) throws(APIError) -> Value {
+        do {
             return try body()
         } catch {
-            throw APIError(503, error.description, help: error.help)
+            let problem = Problem(describing: error)
+            throw APIError(status, prefix + problem.message, help: problem.help ?? "")
         }
     }
 

@@ -85,6 +85,9 @@ extension Problem {
         }
     }
 
+    /// The message and the help of an error, or its description.
+    init(describing error: any Error) { self = Problem(error) ?? Problem(String(describing: error)) }
+
     /// Returns the error as text, with a prefix before the message.
     func line(_ title: String = "") -> String {
         "error: \(title)\(Display.text(message))" + (help.map { "\n    help: \(Display.text($0))" } ?? "")
@@ -133,7 +136,7 @@ struct Exit: Error {
 extension Reporter {
     /// Reports an error.
     func emit(_ error: any Error) {
-        let problem = Problem(error) ?? Problem(String(describing: error))
+        let problem = Problem(describing: error)
         emit(.error, Display.text(problem.message), help: problem.help)
     }
 
