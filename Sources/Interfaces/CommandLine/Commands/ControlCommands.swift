@@ -23,9 +23,8 @@ struct PauseCommand: ParsableCommand {
 struct ResumeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         "resume", "Resume all paused rules, or one.",
-        discussion: """
-            While all rules are paused, one rule cannot be resumed by itself: '--rule' then fails with status 1.
-            """)
+        discussion:
+            "While all rules are paused, one rule cannot be resumed by itself: '--rule' then fails with status 1.")
 
     @OptionGroup var pauses: PauseOptions
 
@@ -72,9 +71,8 @@ struct ReloadCommand: ParsableCommand {
 struct RescanCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         "rescan", "Rescan all files of the running instance, like SIGUSR1.",
-        discussion: """
-            'alight status' shows when it was done, and how many changes it found that no event had reported.
-            """)
+        discussion:
+            "'alight status' shows when it was done, and how many changes it found that no event had reported.")
 
     @OptionGroup var choice: ControlChoice
 

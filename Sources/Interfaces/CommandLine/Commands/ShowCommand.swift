@@ -11,9 +11,7 @@ import System
 struct ShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         "show", "Show a job: its event, its attempts, and the last request and output.",
-        discussion: """
-            Secret parameters are not stored in the journal; they are shown as ***.
-            """)
+        discussion: "Secret parameters are not stored in the journal; they are shown as ***.")
 
     @Argument(help: .value("id", "The id of the job, or a prefix of it."), completion: OfferedWords.jobs())
     var id: String
