@@ -94,7 +94,7 @@ struct CheckCommand: ParsableCommand {
         guard !DiskProbe.mayLeaseAnyFile else { return [] }
         let rules = ruleset.rules.filter { $0.settle.writers == .wait && $0.types.contains(.file) && $0.ready == nil }
         return Set(rules.flatMap(\.roots)).sorted().filter { root in
-            guard case .present(let snapshot) = KernelFileSystem().stat(root), snapshot.type == .directory else {
+            guard let snapshot = KernelFileSystem().stat(root).snapshot, snapshot.type == .directory else {
                 return false
             }
             return snapshot.uid != geteuid() || snapshot.mode & 0o022 != 0

@@ -80,8 +80,7 @@ struct ExplainCommand: ParsableCommand {
             reportUnread(error)
             var environment = environment
             environment.journal = nil
-            if let explained = try? PathExplanation(path, rules: rules, environment) { return explained }
-            preconditionFailure("only the journal can't be read")
+            return explain(path, rules, environment)
         }
     }
 

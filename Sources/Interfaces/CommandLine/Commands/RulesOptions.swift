@@ -209,16 +209,15 @@ enum RawArguments {
     /// Returns the exact paths of parsed arguments, in the order in which they were given.
     static func paths(_ arguments: [String]) -> [PathBytes] {
         var raw: [PathBytes: [PathBytes]] = [:]
-        for index in 0..<Int(CommandLine.argc) {
-            guard let argument = CommandLine.unsafeArgv[index] else { continue }
-            let path = PathBytes(UnsafeRawBufferPointer(start: argument, count: strlen(argument)))
-            raw[PathBytes(path.description), default: []].append(path)
+        for case let argument? in UnsafeBufferPointer(start: CommandLine.unsafeArgv, count: Int(CommandLine.argc)) {
+            var words = [PathBytes(UnsafeRawBufferPointer(start: argument, count: strlen(argument)))]
             // `--option=PATH` is one argument.
-            guard path.bytes.starts(with: "--".utf8), let equals = path.bytes.firstIndex(of: UInt8(ascii: "=")) else {
-                continue
+            if words[0].bytes.starts(with: "--".utf8) {
+                words += words[0].bytes.split(separator: UInt8(ascii: "="), maxSplits: 1).dropFirst().map {
+                    PathBytes($0)
+                }
             }
-            let value = PathBytes(path.bytes[(equals + 1)...])
-            raw[PathBytes(value.description), default: []].append(value)
+            for word in words { raw[PathBytes(word.description), default: []].append(word) }
         }
         return arguments.map { argument in
             let repaired = PathBytes(argument)

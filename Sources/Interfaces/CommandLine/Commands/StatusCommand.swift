@@ -235,17 +235,9 @@ struct StatusView {
 
     /// Returns the text as one write: each line overwrites the previous one, and the rest of the screen is cleared.
     private static func frame(_ text: String) -> String {
-        let size = terminalSize
+        let size = TerminalText.size() ?? (24, 80)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).prefix(max(1, size.rows - 1))
         let body = lines.map { TerminalText.cut(String($0), size.columns) + "\u{1B}[K" }.joined(separator: "\r\n")
         return "\u{1B}[?2026h\u{1B}[H\(body)\u{1B}[0m\r\n\u{1B}[J\u{1B}[?2026l"
-    }
-
-    private static var terminalSize: (rows: Int, columns: Int) {
-        var size = winsize()
-        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_row > 0, size.ws_col > 0 else {
-            return (24, 80)
-        }
-        return (Int(size.ws_row), Int(size.ws_col))
     }
 }

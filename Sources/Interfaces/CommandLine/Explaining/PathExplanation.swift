@@ -121,27 +121,30 @@ struct PathExplanation {
     /// Returns the name of a path below one of the roots, if it is outside of them by name but not after resolving
     /// links.
     static func alias(of path: PathBytes, below roots: [PathBytes]) -> PathBytes? {
-        guard !roots.contains(where: { path.isInside($0) }) else { return nil }
-        let real = resolvingDirectory(of: path)
-        for root in roots {
-            guard let realRoot = KernelFileSystem().resolve(root), real != realRoot,
-                let relative = real.relative(to: realRoot)
-            else { continue }
-            return root.appending(relative)
+        roots.contains(where: path.isInside) ? nil : path.aliases(below: roots).first
+    }
+}
+
+extension PathBytes {
+    /// Returns the names of the path below roots from which it can be reached, which may be symbolic links.
+    func aliases(below roots: [PathBytes]) -> [PathBytes] {
+        let real = resolvingDirectory
+        return roots.compactMap { root in
+            guard let realRoot = KernelFileSystem().resolve(root), real != realRoot else { return nil }
+            return real.relative(to: realRoot).map { root.appending($0) }
         }
-        return nil
     }
 
-    /// Returns the path with the symbolic links in its deepest existing directory resolved.
-    private static func resolvingDirectory(of path: PathBytes) -> PathBytes {
-        var directory = path.parent
+    /// The path with the symbolic links in its deepest existing directory resolved.
+    private var resolvingDirectory: PathBytes {
+        var directory = parent
         while directory != "/" {
-            if let real = KernelFileSystem().resolve(directory), let rest = path.relative(to: directory) {
+            if let real = KernelFileSystem().resolve(directory), let rest = relative(to: directory) {
                 return real.appending(rest)
             }
             directory = directory.parent
         }
-        return path
+        return self
     }
 }
 
@@ -156,8 +159,7 @@ extension PathExplanation.OfRule {
     fileprivate mutating func lookAhead(_ environment: PathExplanation.Environment, isPaused: Bool, _ now: Timestamp) {
         guard case .matched(let location) = explanation.verdict else { return }
         let rule = explanation.rule
-        var snapshot: Snapshot?
-        if case .present(let present) = KernelFileSystem().stat(reportedPath) { snapshot = present }
+        let snapshot = KernelFileSystem().stat(reportedPath).snapshot
         let next = NextEvent(
             environment.choice, rule, root: location.root, path: reportedPath, inspected: snapshot,
             isKnown: record.recorded != nil, now: now)
@@ -174,11 +176,10 @@ extension PathExplanation.OfRule {
         }
         if let stopper { return explanation.verdict = .unmatched(.stopped(by: stopper.name)) }
         // The running instance has already given the reason why a due path waits.
-        guard !record.open.contains(where: { !$0.hasJob && $0.message != nil }) else {
-            return plan(rule, event, environment, now)
+        if !record.open.contains(where: { !$0.hasJob && $0.message != nil }) {
+            waitReasons = WaitReason.all(rule, event, record, isPaused: isPaused, among: ruleset, now: now)
+            if let slots = environment.slots?.reason(of: rule) { waitReasons.append(slots) }
         }
-        waitReasons = WaitReason.all(rule, event, record, isPaused: isPaused, among: ruleset, now: now)
-        if let slots = environment.slots?.reason(of: rule) { waitReasons.append(slots) }
         plan(rule, event, environment, now)
     }
 
@@ -190,7 +191,7 @@ extension PathExplanation.OfRule {
         job.attempt = (record.open.last?.attempt ?? 0) + 1
         var jobs = [job]
         for member in rule.members(with: event.path, among: environment.ruleset) where member != event.path {
-            guard case .present(let snapshot) = KernelFileSystem().stat(member) else { continue }
+            guard let snapshot = KernelFileSystem().stat(member).snapshot else { continue }
             var other = job
             other.id = JobID(now: now)
             other.event.path = member
@@ -228,10 +229,10 @@ extension PathExplanation {
             let rule = explanation.rule
             var object = [String: JSONValue]([
                 "rule": rule.name, "location": rule.location.description, "matches": explanation.isMatch,
-                "type": JSONValue.null, "known": entry.record.recorded != nil, "open": entry.record.open.map(\.object),
+                "type": JSONValue.text(inspected.snapshot?.type.rawValue), "known": entry.record.recorded != nil,
+                "open": entry.record.open.map(\.object),
                 "ran": entry.record.ended.map(\.object), "path": path, "alias": entry.alias,
             ])
-            if case .present(let snapshot) = inspected { object["type"] = .string(snapshot.type.rawValue) }
             switch explanation.verdict {
             case .unmatched(let reason):
                 let (code, message, help) = explanation.words(for: reason)

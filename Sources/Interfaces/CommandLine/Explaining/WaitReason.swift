@@ -42,9 +42,7 @@ struct WaitReason {
         }
         let waits = gates.waits(for: DueJob(event: event), at: time)
         let isOfFile = event.kind != .deleted && !event.kind.isRaw
-        let others = [
-            isOfFile ? unreadable(rule, event, ruleset) : nil, isOfFile ? group(rule, event, ruleset) : nil,
-        ]
+        let others = isOfFile ? [unreadable(rule, event, ruleset), group(rule, event, ruleset)] : []
         return [hold.map { WaitReason($0.waiting, until: $0.end) }, busy(rule, record)].compactMap(\.self)
             + waits.map { WaitReason($0.waiting, until: $0.end) } + others.compactMap(\.self)
     }

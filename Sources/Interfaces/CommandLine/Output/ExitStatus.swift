@@ -6,6 +6,7 @@ import FileObserving
 import Globbing
 import JSON
 import Monitoring
+import Programs
 import Records
 import Rules
 import Storage
@@ -76,6 +77,7 @@ extension Problem {
         case let problem as GlobError: self.init(problem.message, help: problem.help)
         case let problem as ControlClient.Problem: self.init(problem.message, help: problem.help)
         case let problem as ControlProblem: self.init(problem.message, help: problem.help)
+        case let problem as ScratchFailure: self.init(problem.message, help: problem.help)
         case let error as StorageError: self.init(error.description, help: error.help)
         case let error as JournalError: self.init(error.description, help: error.help)
         case let error as ObservationError: self.init(error.description, help: error.help)

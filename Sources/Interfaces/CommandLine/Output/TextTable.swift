@@ -44,11 +44,15 @@ enum TextTable {
 /// The text must have been made safe by ``Display``.
 enum TerminalText {
     /// Returns the width of the terminal of standard output or error; nil if it is not a terminal.
-    static func width(_ descriptor: Int32 = STDOUT_FILENO) -> Int? {
+    static func width(_ descriptor: Int32 = STDOUT_FILENO) -> Int? { size(descriptor)?.columns }
+
+    /// Returns the size of the terminal like ``width(_:)``.
+    static func size(_ descriptor: Int32 = STDOUT_FILENO) -> (rows: Int, columns: Int)? {
         guard isatty(descriptor) == 1 else { return nil }
         var size = winsize()
-        if ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 { return Int(size.ws_col) }
-        return getenv("COLUMNS").flatMap { Int(String(cString: $0)) }.flatMap { $0 > 0 ? $0 : nil } ?? 80
+        _ = ioctl(descriptor, UInt(TIOCGWINSZ), &size)
+        let columns = getenv("COLUMNS").flatMap { Int(String(cString: $0)) }.flatMap { $0 > 0 ? $0 : nil } ?? 80
+        return (size.ws_row > 0 ? Int(size.ws_row) : 24, size.ws_col > 0 ? Int(size.ws_col) : columns)
     }
 
     /// Returns the number of columns of the text.

@@ -115,13 +115,11 @@ struct CommandContext {
         guard fstat(descriptor, &status) == 0, status.st_uid == geteuid(),
             let bytes = ProcFile.bytes(of: descriptor)
         else { return nil }
-        var variables: [String: String] = [:]
-        for entry in bytes.split(separator: 0) {
-            let parts = entry.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2 else { continue }
-            variables[String(decoding: parts[0], as: UTF8.self)] = String(decoding: parts[1], as: UTF8.self)
+        let entries = bytes.split(separator: 0).map { entry in
+            entry.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+                .map { String(decoding: $0, as: UTF8.self) }
         }
-        return variables
+        return Dictionary(entries.filter { $0.count == 2 }.map { ($0[0], $0[1]) }) { $1 }
     }
 
     /// Returns the rules files of the running instance; nil if none is running, or if it does not answer.
@@ -172,8 +170,7 @@ struct CommandContext {
     /// - Throws: `Exit`; the error has been reported.
     func requireScratch(for rules: [Rule], _ reporter: Reporter = Reporter(format: .text)) throws {
         guard let problem = scratchProblem(for: rules) else { return }
-        reporter.emit(.error, Display.text(problem.message), help: problem.help)
-        throw Exit(.runtimeError)
+        throw reporter.failure(problem)
     }
 
     /// Returns the address of the user's session bus; nil if there is none.

@@ -25,7 +25,7 @@ enum JournalOwner {
     ///   - path: The journal.
     ///   - isBrief: Whether it is closed again at once, so that other commands wait for that.
     /// - Returns: The current owner of the journal.
-    /// - Throws: `Exit` when neither is possible; the error has been printed.
+    /// - Throws: The problem when neither is possible.
     static func find(_ path: PathBytes, isBrief: Bool) throws -> JournalOwner {
         let deadline = ContinuousClock.now + timeout
         while true {
@@ -38,9 +38,9 @@ enum JournalOwner {
                 problem = error
             }
             if case .noAccess = problem {
-                throw text(problem, help: "run this command as the journal's user, or as root")
+                throw Problem(problem.description, help: "run this command as the journal's user, or as root")
             }
-            guard case .held = problem else { throw text(problem, help: problem.help) }
+            guard case .held = problem else { throw problem }
             if let socket = DiskStore.control(of: path) {
                 let descriptor = ControlSocket.connected(to: socket, timeout: 0)
                 if descriptor >= 0 { close(descriptor) }
@@ -49,16 +49,12 @@ enum JournalOwner {
                 if !isStopping { return .instance(ControlClient(path: socket)) }
             }
             guard ContinuousClock.now < deadline else {
-                throw text(
-                    problem,
+                throw Problem(
+                    problem.description,
                     help: "it has no control socket: wait until it exits or stop it, and start 'alight run' without "
                         + "'control: false' and '--no-control'")
             }
         }
-    }
-
-    private static func text(_ problem: JournalError, help: String) -> Exit {
-        Exit(.runtimeError, error: problem.description, help: help)
     }
 
     /// Carries out a command, and closes the journal.
@@ -137,16 +133,6 @@ struct OpenJournal {
     /// - Parameter roots: The watched directories.
     /// - Returns: The path itself, and the paths through roots that are symbolic links.
     func names(below roots: [PathBytes]) -> [PathBytes] {
-        guard let file else { return [] }
-        var names = [file]
-        guard let directory = KernelFileSystem().resolve(file.parent) else { return names }
-        for root in roots {
-            // A root may be a symbolic link to a directory above the journal.
-            guard let real = KernelFileSystem().resolve(root), let relative = directory.relative(to: real)
-            else { continue }
-            let seen = relative.isEmpty ? root : root.appending(relative)
-            names.append(seen.appending(file.lastComponent))
-        }
-        return names
+        file.map { [$0] + $0.aliases(below: roots) } ?? []
     }
 }

@@ -274,11 +274,11 @@ struct Reporter: Sendable {
         }.joined(separator: ", ")
         line += " in \(seconds(first.duration))"
         // Of several outcomes, the worst is the most important.
-        let worst = reports.first { $0.state == .failed } ?? reports.first { $0.state == .pending } ?? first
+        let ranked = reports.sorted { $0.rank < $1.rank }
+        let worst = ranked[0]
         let isCommon = reports.allSatisfy { $0.word == first.word && $0.summary == first.summary }
         guard !isCommon else { return line + (first.summary.isEmpty ? "" : ": \(first.summary)") + worst.ending }
-        let others = reports.filter { $0.job != worst.job }.sorted { $0.rank < $1.rank }
-        let reporting = ([worst] + others).filter { !$0.summary.isEmpty }
+        let reporting = ranked.filter { !$0.summary.isEmpty }
         let shown = reporting.prefix(mostShown).map { "\(Display.path($0.path)): \($0.summary)" }
         let more = reporting.count > mostShown ? ["\(reporting.count - mostShown) more"] : []
         if !shown.isEmpty { line += ": " + (shown + more).joined(separator: "; ") }

@@ -65,12 +65,7 @@ struct TestPluginCommand: ParsableCommand {
             }
             throw Exit(.runtimeError)
         }
-        let base: PathBytes
-        do throws(ScratchFailure) {
-            base = try program.scratchDirectories.make()
-        } catch {
-            throw Exit(.runtimeError, error: Display.text(error.message), help: error.help)
-        }
+        let base = try program.scratchDirectories.make()
         defer {
             do throws(ScratchFailure) {
                 try ScratchDirectories.remove(base)
