@@ -41,8 +41,7 @@ struct RunningControl {
             server = nil
             return
         }
-        var text: (@Sendable () -> String)?
-        if let metrics { text = { metrics.text(operations.currentStatus()) } }
+        let text = metrics.map { metrics in { @Sendable in metrics.text(operations.currentStatus()) } }
         var routes = Routes(operations, metrics: text)
         routes.addPages(operations)
         note(socket?.path)
@@ -200,7 +199,9 @@ final class RunningMetrics: Sendable {
         "alight_watches": "inotify watches in use by Alight.",
         "alight_watches_limit": "Maximum number of inotify watches of the user, over all programs.",
         "alight_roots": "Root directories of rules, by the backend that watches them.",
-        "alight_journal_bytes": "The size of the journal's files.",
+        "alight_journal_bytes": "The size of the journal's files.", "process_open_fds": "Open file descriptors.",
+        "process_resident_memory_bytes": "Resident memory, in bytes.", "process_threads": "Threads.",
+        "process_start_time_seconds": "Start time since the Unix epoch, in seconds.",
     ]
 
     /// Returns all metrics.
@@ -223,42 +224,29 @@ final class RunningMetrics: Sendable {
             set("alight_roots", roots, [("backend", means.rawValue)])
         }
         set("alight_journal_bytes", Int(status.journal.size))
-        return registry.text() + process
-    }
-
-    private func set(_ name: String, _ value: Int, _ labels: [(String, String)] = []) {
-        Meter(label: name, dimensions: labels, factory: registry).set(value)
-    }
-
-    // MARK: The process
-
-    /// The metrics of the process, with the names that the Prometheus client libraries use.
-    private var process: String {
+        // The names that the Prometheus client libraries use.
+        set("process_resident_memory_bytes", ProcessFiles.resident.map { $0 * sysconf(Int32(_SC_PAGESIZE)) })
+        set("process_open_fds", ProcessFiles.count(of: "/proc/self/fd"))
+        set("process_threads", ProcessFiles.count(of: "/proc/self/task"))
+        set("process_start_time_seconds", start)
+        // A counter with a fraction, which the registry does not have.
         var time = timespec()
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
-        let seconds = Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-        var text = ""
-        func add(_ name: String, _ type: String, _ help: String, _ value: Double) {
-            text += "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n\(name) \(value)\n"
-        }
-        add("process_cpu_seconds_total", "counter", "CPU time of Alight itself, in seconds.", seconds)
-        if let pages = ProcessFiles.resident {
-            add(
-                "process_resident_memory_bytes", "gauge", "Resident memory, in bytes.",
-                Double(pages) * Double(sysconf(Int32(_SC_PAGESIZE))))
-        }
-        if let count = ProcessFiles.count(of: "/proc/self/fd") {
-            add("process_open_fds", "gauge", "Open file descriptors.", Double(count))
-        }
-        if let count = ProcessFiles.count(of: "/proc/self/task") {
-            add("process_threads", "gauge", "Threads.", Double(count))
-        }
-        add("process_start_time_seconds", "gauge", "Start time since the Unix epoch, in seconds.", start)
-        return text
+        return registry.text() + """
+            # HELP process_cpu_seconds_total CPU time of Alight itself, in seconds.
+            # TYPE process_cpu_seconds_total counter
+            process_cpu_seconds_total \(Double(time.tv_sec) + Double(time.tv_nsec) / 1e9)
+
+            """
+    }
+
+    /// Sets a value, if it is known.
+    private func set(_ name: String, _ value: Int?, _ labels: [(String, String)] = []) {
+        if let value { Meter(label: name, dimensions: labels, factory: registry).set(value) }
     }
 
     /// The start time of the process, in seconds since 1970.
-    private let start = Double(time(nil))
+    private let start = time(nil)
 }
 
 /// Values of this process from /proc; see proc(5).

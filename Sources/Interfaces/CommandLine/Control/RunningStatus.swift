@@ -125,41 +125,37 @@ extension EngineStatus {
         ])
     }
 
-    var runningObjects: JSONValue {
-        .array(
-            running.map { attempt in
-                .members([
-                    "job": attempt.job.description, "rule": attempt.rule, "action": attempt.action,
-                    "since": attempt.since.milliseconds, "jobs": attempt.jobs, "slot": attempt.takesSlot,
-                    "path": attempt.path,
-                ])
-            })
+    var runningObjects: [JSONValue] {
+        running.map { attempt in
+            .members([
+                "job": attempt.job.description, "rule": attempt.rule, "action": attempt.action,
+                "since": attempt.since.milliseconds, "jobs": attempt.jobs, "slot": attempt.takesSlot,
+                "path": attempt.path,
+            ])
+        }
     }
 
     /// Returns the paths that wait because a process has them open, longest wait first, at most ten.
-    func heldObjects(at now: ContinuousClock.Instant, wall: Timestamp) -> JSONValue {
+    func heldObjects(at now: ContinuousClock.Instant, wall: Timestamp) -> [JSONValue] {
         let held = held.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.prefix(10)
         let writers = WriterSearch.writers(of: held.map(\.key))
-        return .array(
-            held.map { path, since in
-                let processes = writers[path, default: []].map { writer in
-                    JSONValue.members(["pid": writer.process, "name": writer.name])
-                }
-                let since = wall.advanced(by: since - now).milliseconds
-                return .members(["since": since, "processes": processes, "path": path])
-            })
+        return held.map { path, since in
+            let processes = writers[path, default: []].map { writer in
+                JSONValue.members(["pid": writer.process, "name": writer.name])
+            }
+            let since = wall.advanced(by: since - now).milliseconds
+            return .members(["since": since, "processes": processes, "path": path])
+        }
     }
 
     /// The jobs that wait for long, longest wait first, at most ten.
-    var waitObjects: JSONValue {
-        .array(
-            waits.sorted { ($0.since, $0.path) < ($1.since, $1.path) }.prefix(10).map { wait in
-                .members([
-                    "rule": wait.rule, "since": wait.since.milliseconds,
-                    "until": JSONValue.text(wait.until?.milliseconds), "reason": wait.waiting.cause.rawValue,
-                    "message": wait.waiting.message, "path": wait.path,
-                ])
-            })
+    var waitObjects: [JSONValue] {
+        waits.sorted { ($0.since, $0.path) < ($1.since, $1.path) }.prefix(10).map { wait in
+            .members([
+                "rule": wait.rule, "since": wait.since.milliseconds, "until": JSONValue.text(wait.until?.milliseconds),
+                "reason": wait.waiting.cause.rawValue, "message": wait.waiting.message, "path": wait.path,
+            ])
+        }
     }
 
     /// Returns the slots, and the rules that wait for one, longest wait first.
