@@ -32,8 +32,7 @@ struct ConfigurationOptions: ParsableArguments {
         do {
             (loaded, diagnostics) = try read(flags)
         } catch let problem as Problem {
-            problem.emit()
-            throw Exit(.usage)
+            throw Exit(.usage, error: problem.message, help: problem.help)
         }
         for diagnostic in diagnostics { diagnostic.log(as: .text) }
         if diagnostics.contains(where: { $0.severity == .error }) { throw Exit(.rulesInvalid) }
@@ -45,40 +44,30 @@ struct ConfigurationOptions: ParsableArguments {
     /// - Throws: The problem of an invalid environment variable. Rethrows errors of `flags`.
     func read(_ flags: (inout Configuration) throws -> Void) throws -> (LoadedConfiguration, [Diagnostic]) {
         let variables = ProcessInfo.processInfo.environment
-        let hostEnvironment = CommandContext.loading(variables)
+        let loader = ConfigurationLoader(hostEnvironment: CommandContext.loading(variables))
         var settings = Configuration.standard(variables)
-        var diagnostics: [Diagnostic] = []
         let path = path(variables)
-        let loader = ConfigurationLoader(hostEnvironment: hostEnvironment)
-        if let path {
-            diagnostics = loader.load(
-                PathBytes.current.resolving(path.bytes).normalized, shown: path.description,
-                into: &settings)
+        let diagnostics = path.map { path in
+            loader.load(PathBytes.current.resolving(path.bytes).normalized, shown: path.description, into: &settings)
         }
         try loader.read(variables, into: &settings)
         try flags(&settings)
-        return (LoadedConfiguration(settings: settings, file: path), diagnostics)
+        return ((settings, path), diagnostics ?? [])
     }
 
     /// Returns the configuration file to read; nil when there is none.
     private func path(_ variables: [String: String]) -> PathBytes? {
         if let config { return RawArguments.paths([config])[0] }
         if let named = variables["ALIGHT_CONFIG"], !named.isEmpty { return PathBytes(named) }
-        var files = [PathBytes]()
-        if let directory = CommandContext.configurationDirectory(variables) {
-            files.append(PathBytes("\(directory)/alight/config.yaml"))
-        }
-        if geteuid() == 0 { files.append("/etc/alight/config.yaml") }
+        let own = CommandContext.configurationDirectory(variables).map { PathBytes("\($0)/alight/config.yaml") }
+        let files = [own, geteuid() == 0 ? "/etc/alight/config.yaml" : nil].compactMap(\.self)
         // A file that is not accessible is returned too, so that reading it reports the error.
         return files.first { KernelFileSystem().stat($0) != .absent }
     }
 }
 
 /// The configuration in effect, and the file that was read for it.
-struct LoadedConfiguration {
-    var settings: Configuration
-    var file: PathBytes?
-}
+typealias LoadedConfiguration = (settings: Configuration, file: PathBytes?)
 
 extension Configuration {
     /// Returns the default configuration.
@@ -114,8 +103,7 @@ extension Configuration {
     /// - Parameter stream: The value of `JOURNAL_STREAM`: device and inode number of the stream.
     /// - Returns: Whether one of the two descriptors is that stream.
     private static func isJournalStream(_ stream: String?) -> Bool {
-        guard let stream else { return false }
-        return [STDERR_FILENO, STDOUT_FILENO].contains { descriptor in
+        [STDERR_FILENO, STDOUT_FILENO].contains { descriptor in
             var status = stat()
             return fstat(descriptor, &status) == 0 && stream == "\(status.st_dev):\(status.st_ino)"
         }

@@ -48,10 +48,9 @@ struct CommandContext {
                 help: "it is built with alight and belongs beside it, or into ../libexec/alight")
         }
         Orphans.adopt()
-        let launcher = ProcessLauncher(launcher: launcherPath)
-        let environment = ProgramEnvironment(
+        launcher = ProcessLauncher(launcher: launcherPath)
+        environment = ProgramEnvironment(
             home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: LinkTrust.isMeaningful)
-        (self.launcher, self.environment) = (launcher, environment)
         scratchDirectories = Self.scratchDirectories(of: settings.journalFile)
         // What programs leave behind is beside the journal, or beside the default one if there is none on disk.
         let journal = settings.journalFile ?? Configuration.standard(variables).journalFile
@@ -59,19 +58,15 @@ struct CommandContext {
             launcher: launcher, scratchDirectories: scratchDirectories, environment: environment,
             kept: journal.map { KeptFiles(journal: $0) })
         var searchDirectories = settings.plugins?.value ?? []
-        if let configuration { searchDirectories.append(PathBytes("\(configuration)/alight/plugins")) }
-        searchDirectories.append("/etc/alight/plugins")
         // Plugins installed with this program, such as by `make install` in /usr/local.
-        if let location = ProcessLauncher.programDirectory {
-            searchDirectories.append(location.parent.appending("lib/alight/plugins"))
-        }
-        if !searchDirectories.contains("/usr/lib/alight/plugins") {
-            searchDirectories.append("/usr/lib/alight/plugins")
-        }
-        let discovery = PluginDiscovery(
+        let installed = ProcessLauncher.programDirectory?.parent.appending("lib/alight/plugins")
+        let own = configuration.map { PathBytes("\($0)/alight/plugins") }
+        searchDirectories += [own, "/etc/alight/plugins", installed].compactMap(\.self)
+        let system: PathBytes = "/usr/lib/alight/plugins"
+        if !searchDirectories.contains(system) { searchDirectories.append(system) }
+        discovery = PluginDiscovery(
             host: host, searchDirectories: searchDirectories, startsPlugins: startsPlugins,
             parse: { YAMLReader.json(from: $0) })
-        self.discovery = discovery
         let data = variables.directory("XDG_DATA_HOME") ?? home.map { "\($0)/.local/share" }
         let trash = Trash(home: data.map { PathBytes("\($0)/Trash") })
         registry = HandlerRegistry(

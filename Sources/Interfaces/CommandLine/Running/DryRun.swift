@@ -88,13 +88,9 @@ struct DryRun: Sendable {
 
     /// Reports what the engine reports, except for what has been printed already.
     func report(_ report: EngineReport) {
-        let attempts = report.attempts
-        guard !attempts.isEmpty else {
-            reporter.report(report)
-            return
-        }
+        if report.attempts.isEmpty { reporter.report(report) }
         // Failures have been printed already, and files excluded by a condition are not reported.
-        for attempt in attempts where attempt.state == .skipped && attempt.outcome.code != "where" {
+        for attempt in report.attempts where attempt.state == .skipped && attempt.outcome.code != "where" {
             let story = Self.story(attempt.event, attempt.path, from: attempt.from)
             write(
                 "would skip: \(Display.text(attempt.rule)): \(story): \(Display.text(attempt.outcome.message))",
