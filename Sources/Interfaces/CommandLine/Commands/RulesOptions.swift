@@ -131,19 +131,10 @@ extension LoadedRules {
 /// The scripts of `--generate-completion-script` run the program to get them. It then prints no messages and starts no
 /// plugins.
 enum OfferedWords {
-    static let rules = CompletionKind.custom { words, _, _ in loaded(words).map { $0.rulesInOrder.map(\.name) } ?? [] }
-
-    static let tags = CompletionKind.custom { words, _, _ in
-        Set(loaded(words)?.rulesInOrder.flatMap(\.tags) ?? []).sorted()
-    }
-
-    static let handlers = CompletionKind.custom { words, _, _ in
-        program.map { $0.registry.names(from: directory(words, $0)) } ?? []
-    }
-
-    static let plugins = CompletionKind.custom { words, _, _ in
-        program.map { $0.discovery.names(from: directory(words, $0)) } ?? []
-    }
+    static let rules = custom { $0.rulesInSilence($1)?.rulesInOrder.map(\.name) ?? [] }
+    static let tags = custom { Set($0.rulesInSilence($1)?.rulesInOrder.flatMap(\.tags) ?? []).sorted() }
+    static let handlers = custom { $0.registry.names(from: directory($1, $0)) }
+    static let plugins = custom { $0.discovery.names(from: directory($1, $0)) }
 
     /// Completes the ids of the newest jobs in these states, or in any state if the set is empty.
     static func jobs(_ states: Set<JobState> = []) -> CompletionKind {
@@ -167,13 +158,14 @@ enum OfferedWords {
         }
     }
 
-    private static var program: CommandContext? { try? CommandContext(startsPlugins: false) }
-
-    private static func loaded(_ words: [String]) -> LoadedRules? { program?.rulesInSilence(named(in: words)) }
-
-    /// Returns the values of each `--rules`.
-    private static func named(in words: [String]) -> [PathBytes] {
-        options(["--rules"], in: words).filter { $0 != "--rules" }.map { PathBytes($0) }
+    /// Completes words that depend on the values of each `--rules`.
+    private static func custom(
+        _ words: @escaping @Sendable (CommandContext, [PathBytes]) -> [String]
+    ) -> CompletionKind {
+        .custom { line, _, _ in
+            let rules = options(["--rules"], in: line).filter { $0 != "--rules" }.map { PathBytes($0) }
+            return (try? CommandContext(startsPlugins: false)).map { words($0, rules) } ?? []
+        }
     }
 
     /// Returns the options with these names on a command line, with their values.
@@ -182,11 +174,8 @@ enum OfferedWords {
     }
 
     /// Returns the directory whose plugins are used.
-    private static func directory(_ words: [String], _ program: CommandContext) -> PathBytes {
-        guard let first = program.rulesInSilence(named(in: words))?.files.first else {
-            return program.loading.currentDirectory
-        }
-        return program.path(first).parent
+    private static func directory(_ rules: [PathBytes], _ program: CommandContext) -> PathBytes {
+        program.rulesInSilence(rules)?.files.first.map { program.path($0).parent } ?? program.loading.currentDirectory
     }
 }
 

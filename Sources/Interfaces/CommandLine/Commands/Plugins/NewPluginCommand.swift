@@ -61,30 +61,26 @@ struct NewPluginCommand: ParsableCommand {
         Output.standard.write("wrote '\(Display.path(directory))'; try it with: \(build)\(test)")
     }
 
-    /// The files of the plugin: their paths and contents, and whether they are executable.
-    private var files: [(path: String, content: [UInt8], isExecutable: Bool)] {
-        let own: [(path: String, content: [UInt8], isExecutable: Bool)] =
-            switch language {
-            case .bash:
-                [(name, PackageResources.plugin_sh, true), ("plugin.yaml", PackageResources.bash_yaml, false)]
-            case .python:
-                [(name, PackageResources.plugin_py, true), ("plugin.yaml", PackageResources.python_yaml, false)]
-            case .swift:
-                [
-                    ("Package.swift", PackageResources.package_swift_txt, false),
-                    ("Sources/\(name)/LineCount.swift", PackageResources.plugin_swift_txt, false),
-                    (".gitignore", Array(".build/\n".utf8), false),
-                    ("plugin.yaml", PackageResources.swift_yaml, false),
-                ]
-            }
-        return own + [
-            ("README.md", PackageResources.readme_md_txt, false),
-            ("request.json", PackageResources.request_json, false),
-            ("response.json", PackageResources.response_json, false),
-            ("testdata/letter.txt", PackageResources.letter_txt, false),
-            ("test", PackageResources.test_sh_txt, true),
-        ]
+    /// The files of the plugin: their paths and contents.
+    private var files: KeyValuePairs<String, [UInt8]> {
+        switch language {
+        case .bash: [name: PackageResources.plugin_sh, "plugin.yaml": PackageResources.bash_yaml]
+        case .python: [name: PackageResources.plugin_py, "plugin.yaml": PackageResources.python_yaml]
+        case .swift:
+            [
+                "Package.swift": PackageResources.package_swift_txt,
+                "Sources/\(name)/LineCount.swift": PackageResources.plugin_swift_txt,
+                ".gitignore": Array(".build/\n".utf8), "plugin.yaml": PackageResources.swift_yaml,
+            ]
+        }
     }
+
+    /// The files of a plugin in any language.
+    private static let commonFiles: KeyValuePairs = [
+        "README.md": PackageResources.readme_md_txt, "request.json": PackageResources.request_json,
+        "response.json": PackageResources.response_json, "testdata/letter.txt": PackageResources.letter_txt,
+        "test": PackageResources.test_sh_txt,
+    ]
 
     private func copy(to directory: PathBytes, dependency: String) throws {
         let path = directory.description
@@ -92,14 +88,14 @@ struct NewPluginCommand: ParsableCommand {
             throw Exit(.runtimeError, error: "'\(path)' already exists", help: "choose another name, or remove it")
         }
         do {
-            for file in files {
-                let target = URL(fileURLWithPath: path).appendingPathComponent(file.path)
+            for (file, content) in Array(files) + Self.commonFiles {
+                let target = URL(fileURLWithPath: path).appendingPathComponent(file)
                 try FileManager.default.createDirectory(
                     at: target.deletingLastPathComponent(), withIntermediateDirectories: true)
-                let text = String(decoding: file.content, as: UTF8.self).replacing("@NAME@", with: name)
+                let text = String(decoding: content, as: UTF8.self).replacing("@NAME@", with: name)
                     .replacing("@DEPENDENCY@", with: dependency)
                 try Data(text.utf8).write(to: target, options: .withoutOverwriting)
-                if file.isExecutable { _ = chmod(target.path, 0o755) }
+                if text.hasPrefix("#!") { _ = chmod(target.path, 0o755) }
             }
         } catch {
             throw Exit(
