@@ -44,12 +44,7 @@ extension ActionPlan {
 }
 
 extension StandardInput {
-    var words: String {
-        switch self {
-        case .request: "the request"
-        case .nothing: "none"
-        }
-    }
+    var words: String { self == .request ? "the request" : "none" }
 }
 
 extension ActionPlan.Program {

@@ -7,8 +7,10 @@ import Watching
 
 // The reasons why a rule does not match a path.
 extension Explanation {
-    /// Returns a code for programs, a message for users, and a remedy.
-    func words(for reason: Reason) -> (code: String, message: String, help: String?) {
+    /// A code for programs, a message for users, and a remedy.
+    typealias Words = (code: String, message: String, help: String?)
+
+    func words(for reason: Reason) -> Words {
         switch reason {
         case .name(let refusal): return words(for: refusal)
         case .belowLink(let link):
@@ -46,7 +48,7 @@ extension Explanation {
         }
     }
 
-    private func words(for refusal: PathFilter.Refusal) -> (code: String, message: String, help: String?) {
+    private func words(for refusal: PathFilter.Refusal) -> Words {
         let glob = "'\(Display.text(refusal.glob.pattern))'"
         switch refusal.reason {
         case .outside:
@@ -61,15 +63,13 @@ extension Explanation {
             let message = "'\(Display.text(part))' has a leading dot, which wildcards don't match"
             return ("hidden", message, "set 'hidden: true'")
         case .depth(let levels, let limit):
-            let directories = levels == 1 ? "1 directory" : "\(levels) directories"
+            let directories = Reporter.count(levels, "directory")
             return ("depth", "it is \(directories) below the root, and 'depth' is \(limit)", nil)
-        case .excluded(let kind, let glob, let part): return Self.words(kind, glob, part, path)
+        case .excluded(let kind, let glob, let part): return words(kind, glob, part)
         }
     }
 
-    private static func words(
-        _ kind: PathFilter.Refusal.Exclusion, _ glob: Glob, _ part: [UInt8], _ path: PathBytes
-    ) -> (code: String, message: String, help: String?) {
+    private func words(_ kind: PathFilter.Refusal.Exclusion, _ glob: Glob, _ part: [UInt8]) -> Words {
         let code = kind.rawValue
         let pattern = "'\(Display.text(glob.pattern))'"
         let isWhole = path.bytes.suffix(part.count + 1).elementsEqual([.slash] + part)

@@ -26,18 +26,16 @@ extension PathExplanation {
         let explanation = entry.explanation
         let rule = explanation.rule
         let name = "  rule '\(Display.text(rule.name))' (\(Display.text(rule.location.description)))"
-        var details: [String] = entry.alias.map { ["by the name \(Display.path($0))"] } ?? []
-        let verdict: String
+        var details = entry.alias.map { ["by the name \(Display.path($0))"] } ?? []
+        var verdict = "match"
         switch explanation.verdict {
         case .unmatched(let reason):
             let (_, message, help) = explanation.words(for: reason)
-            verdict = "\(name): no match: \(message)"
+            verdict = "no match: \(message)"
             if let help { details.append("help: \(help)") }
-        case .matched(let location):
-            verdict = "\(name): match"
-            details += whole(entry, location)
+        case .matched(let location): details += whole(entry, location)
         }
-        return [verdict] + (details + entry.record.lines(now: now)).map { "    \($0)" }
+        return ["\(name): \(verdict)"] + (details + entry.record.lines(now: now)).map { "    \($0)" }
     }
 
     /// Returns all lines for a match.

@@ -236,9 +236,7 @@ extension PathExplanation {
             switch explanation.verdict {
             case .unmatched(let reason):
                 let (code, message, help) = explanation.words(for: reason)
-                object["reason"] = .string(code)
-                object["message"] = .string(message)
-                object["help"] = help?.member
+                object.merge([String: JSONValue](["reason": code, "message": message, "help": help])) { $1 }
                 if case .name(let refusal) = reason { object.merge(refusal.members) { $1 } }
                 if case .stopped(let stopper) = reason { object["stopped_by"] = .string(stopper) }
             case .matched(let location):
