@@ -214,8 +214,17 @@ struct AppliedFiles {
         let files = WatchedPaths(roots: rule.roots)
         var rest = [directory]
         while let current = rest.popLast() {
+            let names: [PathBytes]
+            do throws(SystemError) {
+                names = try files.names(in: current).sorted()
+            } catch {
+                add(
+                    problem: "cannot list '\(Display.path(current))': \(error)",
+                    help: "run it as the user that Alight runs as, or as root")
+                continue
+            }
             var directories: [PathBytes] = []
-            for name in names(in: current, files).sorted() {
+            for name in names {
                 let path = current.appending(name.bytes)
                 guard case .present(let snapshot) = files.inspect(at: path) else { continue }
                 if rule.types.contains(snapshot.type), rule.root(matching: path) != nil {
@@ -229,17 +238,6 @@ struct AppliedFiles {
                 }
             }
             rest += directories.reversed()
-        }
-    }
-
-    private mutating func names(in directory: PathBytes, _ files: WatchedPaths) -> [PathBytes] {
-        do throws(SystemError) {
-            return try files.names(in: directory)
-        } catch {
-            add(
-                problem: "cannot list '\(Display.path(directory))': \(error)",
-                help: "run it as the user that Alight runs as, or as root")
-            return []
         }
     }
 }

@@ -134,17 +134,16 @@ struct ControlOptions: ParsableArguments {
         if noControl, control != nil {
             throw ValidationError("'--control' cannot be combined with '--no-control'; leave out one of them")
         }
-        guard !isOnce, !isDry else {
+        let given = [
+            ("--control", control != nil), ("--listen", !listen.isEmpty), ("--external-url", !externalURL.isEmpty),
+        ]
+        if isOnce || isDry, let option = given.first(where: \.1)?.0 {
             let flag = isOnce ? "--once" : "--dry-run"
-            let given = [
-                ("--control", control != nil), ("--listen", !listen.isEmpty), ("--external-url", !externalURL.isEmpty),
-            ]
-            guard let option = given.first(where: \.1)?.0 else { return }
             throw ValidationError("'\(option)' cannot be combined with '\(flag)'; leave it out")
         }
-        _ = try urls()
+        var settings = Configuration()
+        try apply(to: &settings)
         _ = try Self.addresses(listen, option: "--listen")
-        if let control { _ = try Self.path(control) }
     }
 
     /// Applies the values that the options set.

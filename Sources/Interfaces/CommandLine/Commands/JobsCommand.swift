@@ -65,7 +65,7 @@ struct JobsCommand: ParsableCommand {
         let jobs = Array(all.prefix(query.limit ?? .max))
         let hasMore = hasRows || jobs.count < all.count
         guard !jobs.isEmpty else {
-            Output.error.write(Self.nothing(try reader.counts(), isFiltered: query.asksForAnything))
+            Output.error.write(Self.nothing(try reader.counts()))
             throw Exit(.done)
         }
         let table = JobTable(jobs: jobs, now: now, hasColor: Output.standard.hasColor)
@@ -91,7 +91,7 @@ struct JobsCommand: ParsableCommand {
     }
 
     /// Returns the message for an empty list: the number of jobs in each state.
-    private static func nothing(_ counts: [JobState: Int], isFiltered: Bool) -> String {
+    private static func nothing(_ counts: [JobState: Int]) -> String {
         let there = JobState.allCases.compactMap { state in counts[state].map { "\($0) \(state.rawValue)" } }
         if there.isEmpty { return "the journal has no jobs" }
         return "no job matches; the journal has \(there.joined(separator: ", "))"
@@ -101,22 +101,15 @@ struct JobsCommand: ParsableCommand {
 extension JournalQuery.Paths {
     /// Creates a filter from user input: a file or directory, which may no longer exist, or a glob.
     init(naming given: PathBytes, in current: PathBytes = "/") throws(GlobError) {
-        let isAbsolute = given.bytes.first == .slash
         let path = current.resolving(given.bytes).normalized
-        guard KernelFileSystem().identity(of: path) == nil, given.bytes.contains(where: { "*?[{".utf8.contains($0) })
-        else {
+        if KernelFileSystem().identity(of: path) != nil || !given.bytes.contains(where: { "*?[{".utf8.contains($0) }) {
             self = .inside(path)
-            return
+        } else {
+            // The directory in front of a relative glob is not part of the pattern, so it is escaped.
+            let pattern = PathBytes(Glob.escaped(current.bytes)).resolving(given.bytes)
+            self = .matching(try Glob(pattern.bytes, options: Glob.Options(matchesHidden: true)))
         }
-        // The directory in front of a relative glob is not part of the pattern, so it is escaped.
-        let pattern = isAbsolute ? given : PathBytes(Glob.escaped(current.bytes)).appending(given.bytes)
-        self = .matching(try Glob(pattern.bytes, options: Glob.Options(matchesHidden: true)))
     }
-}
-
-extension JournalQuery {
-    /// Whether the query filters jobs by state, rule, path or time.
-    fileprivate var asksForAnything: Bool { !states.isEmpty || rule != nil || paths != nil || since != nil }
 }
 
 extension JobEntry {

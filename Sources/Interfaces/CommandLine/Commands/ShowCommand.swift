@@ -57,8 +57,7 @@ struct JobReport {
     var lines: [String] { head + attempts + last }
 
     private var head: [String] {
-        let job = details.job
-        let event = details.event
+        let (job, event) = (details.job, details.event)
         let word = job.undone == nil ? job.state.rawValue : "\(job.state.rawValue), \(job.stateWord)"
         let state = Reporter.colored(word, job.state, hasColor)
         var lines = [
@@ -161,13 +160,12 @@ struct JobReport {
             lines.append("  [\(log.utf8.count - bytes.count) bytes left out]")
         }
         if bytes.last == 0x0A { bytes = bytes.dropLast() }
-        lines += bytes.split(separator: 0x0A, omittingEmptySubsequences: false).map { line in
-            // A tab advances no further than spaces do.
-            "  "
-                + line.split(separator: 0x09, omittingEmptySubsequences: false).map { Display.text($0) }
-                .joined(separator: "    ")
-        }
+        // A tab advances no further than spaces do.
         return lines
+            + bytes.split(separator: 0x0A, omittingEmptySubsequences: false).map { line in
+                let parts = line.split(separator: 0x09, omittingEmptySubsequences: false)
+                return "  " + parts.map { Display.text($0) }.joined(separator: "    ")
+            }
     }
 }
 

@@ -93,15 +93,12 @@ struct WatchCommand: ParsableCommand {
         if raw { options.events.formUnion(.raw) }
         options.excludes = exclude.map { PathBytes($0) }
         if let depth, depth < 0 { throw ValidationError("'--depth \(depth)' is negative") }
-        options.depth = depth
-        options.hidden = hidden
-        options.types = try kinds(types)
+        (options.depth, options.hidden, options.types) = (depth, hidden, try kinds(types))
         guard let backend = ObservationBackend(rawValue: backend) else {
             throw ValidationError(
                 "unknown backend '\(Display.text(self.backend))' in --backend; write 'auto', 'inotify' or 'poll'")
         }
-        options.backend = backend
-        options.existing = existing
+        (options.backend, options.existing) = (backend, existing)
         return options
     }
 
@@ -180,8 +177,7 @@ private enum WatchedPath {
     /// Returns the patterns for a path: everything below a directory, a file itself, and both for a path that does not
     /// exist and is not a glob.
     static func patterns(for text: String) throws(ObservationError) -> [PathBytes] {
-        let directory = text.hasPrefix("/") ? PathBytes("/") : PathBytes.current
-        let path = text.hasPrefix("/") ? PathBytes(text).normalized : directory.appending(text).normalized
+        let path = PathBytes.current.resolving(text.utf8).normalized
         let name = relative(path.escapedForGlob)
         let below = name.map { $0.appending("**") } ?? "**"
         if let snapshot = KernelFileSystem().stat(following: path).snapshot {
@@ -191,10 +187,7 @@ private enum WatchedPath {
         // The directory in front of a relative glob is not part of the pattern, so it is escaped.
         let glob = PathBytes(text)
         try ObservationOptions.check(glob)
-        return [
-            text.hasPrefix("/")
-                ? relative(glob) ?? below : (relative(directory.escapedForGlob)?.appending(glob.bytes) ?? glob)
-        ]
+        return [relative(PathBytes.current.escapedForGlob.resolving(glob.bytes)) ?? below]
     }
 
     /// Returns the path relative to `/`; nil for `/` itself.
@@ -210,10 +203,8 @@ struct EventPrinter: Sendable {
 
     /// Writes one line.
     func write(_ event: FileEvent) -> Output.Written {
-        Output.standard.write(isJSON ? Self.json(event) : Self.line(event, hasColor: Output.standard.hasColor))
+        Output.standard.write(isJSON ? PluginEvent(event).line : Self.line(event, hasColor: Output.standard.hasColor))
     }
-
-    static func json(_ event: FileEvent) -> String { PluginEvent(event).line }
 
     /// Formats an event: `11:24:03 modified /in/cat.jpg (extended), 41 bytes`.
     static func line(_ event: FileEvent, hasColor: Bool) -> String {
