@@ -1,11 +1,7 @@
 import ActionAPI
 import ArgumentParser
 import Configuration
-import Engine
-import FileObserving
-import Gates
 import Glibc
-import Records
 import Rules
 import Running
 import Storage
@@ -50,7 +46,7 @@ struct ApplyCommand: ParsableCommand {
         let program = try CommandContext(try journal.settings(), asRunning: true)
         let loaded = try rules.load(program)
         let rule = try loaded.rule(named: rule)
-        if loaded.disabledRules.contains(where: { $0.name == rule.name }) {
+        if loaded.ruleset.isDisabled(rule.name) {
             let help = "set 'enabled: true' (\(rule.location))"
             throw Exit(.rulesInvalid, error: "the rule '\(rule.name)' is disabled", help: help)
         }
@@ -84,7 +80,7 @@ struct ApplyCommand: ParsableCommand {
     private func ask(_ client: ControlClient, _ rule: Rule, _ paths: [PathBytes]) throws -> ExitStatus {
         let progress = ApplyProgress(total: paths.count, width: TerminalText.width(STDERR_FILENO))
         let interrupts = StopCount()
-        guard Signals.forEach({ if $0 != SIGUSR1 { _ = interrupts.next() } }) else { throw ObservationError.noThread }
+        try Signals.forEach { if $0 != SIGUSR1 { _ = interrupts.next() } }
         let command = JobCommand.apply(
             paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: rule.name, path: $0) })
         var open = Array(zip(try client.ask(command), paths))

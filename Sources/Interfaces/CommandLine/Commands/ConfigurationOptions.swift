@@ -4,7 +4,6 @@ import Configuration
 import Foundation
 import Glibc
 import Programs
-import Records
 import Rules
 import Storage
 import System
@@ -140,11 +139,10 @@ extension Configuration {
     var extraActions: Int { extraJobs?.value ?? actionLimit }
 
     var retention: JournalRetention {
-        var retention = JournalRetention()
-        if let period = retentionPeriod?.value { retention.period = period }
-        if let jobs = retentionJobs?.value { retention.jobs = jobs }
-        if let size = retentionSize?.value { retention.bytes = Int64(size) }
-        return retention
+        let standard = JournalRetention()
+        return JournalRetention(
+            period: retentionPeriod?.value ?? standard.period, jobs: retentionJobs?.value ?? standard.jobs,
+            bytes: retentionSize.map { Int64($0.value) } ?? standard.bytes)
     }
 }
 

@@ -50,22 +50,17 @@ struct ExplainCommand: ParsableCommand {
         let settings = try journal.settings()
         let program = try CommandContext(settings, startsPlugins: false, asRunning: true)
         let loaded = try rules.load(program)
-        let disabled = Set(loaded.disabledRules.map(\.name))
         let rules = try rule.map { [try loaded.rule(named: $0)] } ?? loaded.rulesInOrder
         program.reportUndescribed()
         let environment = PathExplanation.Environment(
-            ruleset: loaded.ruleset, isDisabled: { disabled.contains($0) }, runner: program.runner,
+            ruleset: loaded.ruleset, runner: program.runner,
             journal: openJournal(settings), choice: event.flatMap(EventChoice.init), slots: RunningSlots(settings))
         var isMatch = false
         for path in RawArguments.paths(paths) {
             let absolute = program.path(path)
             let explained = explain(absolute, rules, environment)
             isMatch = isMatch || explained.rules.contains(where: \.explanation.isMatch)
-            if json {
-                for object in explained.objects { Output.standard.write(object.line) }
-            } else {
-                Output.standard.write(explained.text)
-            }
+            for text in json ? explained.objects.map(\.line) : [explained.text] { Output.standard.write(text) }
         }
         throw Exit(isMatch ? .done : .nothingMatched)
     }
@@ -117,20 +112,13 @@ struct EventChoice: Hashable {
         guard let mask = EventMask(word: word), mask.isDisjoint(with: .lifecycle), mask.kinds.count == 1,
             let kind = mask.kinds.first
         else { return nil }
-        self.word = word
-        self.kind = kind
-        changed = Self.changes(of: mask, kind)
+        (self.word, self.kind, changed) = (word, kind, Self.changes(of: mask, kind))
     }
 
     /// Returns the changes of an event whose mask selects only parts of its kind.
     static func changes(of mask: EventMask, _ kind: EventKind) -> [String] {
         guard !mask.contains(EventMask(kind)) else { return [] }
-        let narrow: EventMask =
-            switch kind {
-            case .modified: .content
-            case .attributes: .anyAttribute
-            default: []
-            }
+        let narrow: EventMask = kind == .modified ? .content : kind == .attributes ? .anyAttribute : []
         let word = EventSpelling.words(of: mask.intersection(narrow)).first ?? ""
         return [String(word.split(separator: ".").last ?? "")]
     }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Engine
 import FileEvents
 import Glibc
 import JSON
@@ -36,10 +35,10 @@ struct LogCommand: ParsableCommand {
         // The instance disconnects clients that do not read for a long time, such as one on a terminal stopped with
         // Ctrl-S. Reconnect and request the remaining events.
         while let seen = last {
-            do throws(ControlClient.Problem) {
+            do {
                 last = try follow(client, after: seen)
             } catch {
-                guard error.isRefused else { break }
+                if error is Problem { break }
                 throw error
             }
             // An instance that is shutting down may accept and close the connection again; do not spin.
@@ -51,7 +50,7 @@ struct LogCommand: ParsableCommand {
     /// Writes the attempts that the instance reports until the connection closes.
     ///
     /// - Returns: The id of the last event received.
-    private func follow(_ client: ControlClient, after seen: String?) throws(ControlClient.Problem) -> String? {
+    private func follow(_ client: ControlClient, after seen: String?) throws -> String? {
         let hasColor = Output.standard.hasColor
         var last = seen
         let start = seen.map { "last_event_id=\($0)" } ?? "recent=\(recent)"
@@ -158,13 +157,7 @@ struct AttemptLine {
     }
 
     /// The sort key: failed jobs first, then unfinished ones, then the others.
-    var rank: Int {
-        switch state {
-        case .failed: 0
-        case .pending, .running: 1
-        case .succeeded, .skipped: 2
-        }
-    }
+    var rank: Int { state == .failed ? 0 : state == .pending || state == .running ? 1 : 2 }
 
     /// The outcome as a word.
     var word: String { state == .failed ? "failed" : Display.text(outcome) }

@@ -84,12 +84,9 @@ struct NewCommand: ParsableCommand {
 
     /// Returns the names of the rules in the default location, and beside the new file.
     private func otherNames(_ program: CommandContext) -> Set<String> {
-        let beside = output.output.map { [program.path(PathBytes($0)).parent] } ?? []
-        let loaded = [program.rulesInSilence([]), beside.isEmpty ? nil : program.rulesInSilence(beside)]
-        return loaded.reduce(into: []) { names, rules in
-            names.formUnion(rules?.rulesInOrder.map(\.name) ?? [])
-            names.formUnion(rules?.refusedRules ?? [])
-        }
+        let beside = output.output.map { [program.path(PathBytes($0)).parent] }
+        let loaded = [[], beside].compactMap { $0.flatMap(program.rulesInSilence) }
+        return Set(loaded.flatMap { $0.rulesInOrder.map(\.name) + $0.refusedRules })
     }
 
     private func work(_ program: CommandContext) throws -> FirstRule.Work {
@@ -170,16 +167,9 @@ struct ImportedTable: ParsableArguments {
         var found = glob_t()
         defer { globfree(&found) }
         guard path.withCString({ glob($0, 0, nil, &found) }) == 0 else { return .missing }
-        var nature = PathNature.missing
-        for index in 0..<Int(found.gl_pathc) {
-            guard let match = found.gl_pathv[index] else { continue }
-            switch PathNature.now(at: PathBytes(String(cString: match))) {
-            case .directory: return .directory
-            case .file: nature = .file
-            case .missing: break
-            }
-        }
-        return nature
+        let matches = (0..<Int(found.gl_pathc)).compactMap { found.gl_pathv[$0] }
+        let natures = matches.map { PathNature.now(at: PathBytes(String(cString: $0))) }
+        return [.directory, .file].first(where: natures.contains) ?? .missing
     }
 }
 

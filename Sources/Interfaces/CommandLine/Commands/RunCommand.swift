@@ -69,97 +69,100 @@ struct RunCommand: ParsableCommand {
             Output.standard.flush()
             Output.error.flush()
         }
-        program.reportSkippedDirectory(reporter)
-        let service = once ? nil : ServiceManager(ProcessInfo.processInfo.environment)
-        let dry = dryRun ? DryRun(runner: program.runner, reporter: reporter) : nil
-        guard !loaded.ruleset.rules.isEmpty else {
-            let which = rules.tags.isEmpty ? "all rules" : "all rules that have the tag"
-            reporter.emit(.error, "\(which) are disabled", help: "set 'enabled: true' in one of them")
-            throw Exit(.rulesInvalid)
-        }
-        if let dry {
-            dry.start(loaded.ruleset)
-            program.reportUndescribed(reporter)
-        }
-        if !dryRun { try program.requireScratch(for: loaded.ruleset.rules, reporter) }
-        try settings.checkJournalDirectory()
-        let retained = try open(settings.journalLocation(), keeping: settings.retention, reporter)
-        var options = EngineOptions(
-            jobs: settings.actionLimit, isOnce: once, ignored: retained.names(below: loaded.ruleset.roots))
-        options.extraJobs = settings.extraActions
-        options.isDry = dryRun
-        options.hasWork = { [runner = program.runner] rule, action, job in
-            var job = job
-            job.isInterrupted = true
-            let invocation = rule.invocation(
-                for: job, now: DiskProbe.now(), timeout: .seconds(10), count: 1, stop: StopSignal(),
-                log: reporter.logger)
-            return runner.isDone(action, invocation)
-        }
-        options.undo = Undoing.undo
-        if !dryRun { options.signOfLife = service?.watchdog.map { $0 / 4 } }
-        if !once, !noAutoReload { options.watchesBeside = seen.watchCount }
-        let feed = once || dryRun ? nil : EventFeed(now: DiskProbe.now())
-        let metrics = feed.map { _ in RunningMetrics() }
-        let engine = Engine(
-            ruleset: loaded.ruleset, options: options, store: retained.journal,
-            perform: { [runner = program.runner] in
-                if let dry { dry.perform($0, $1) } else { await runner.run($0, $1) }
-            }, log: reporter.logger,
-            metrics: metrics.map { EngineMetrics($0.registry) },
-            report: { report in
-                feed?.take(report)
-                dry?.report(report) ?? reporter.report(report)
-                service?.record(report)
-            })
-        if !dryRun { LeftoverSearch(loaded.ruleset.rules).start() }
-        let stops = StopCount()
-        let reloading = try reloading(engine, locations, seen, program, retained, reporter, service, dry)
-        let terminal = Terminal()
-        let isSteerable = Signals.forEach(reloads: true) { number in
-            if number == SIGUSR1 {
-                engine.rescan()
-            } else if number == SIGHUP, !terminal.hasHungUp {
-                if once { return }
-                reloading?.request()
-            } else if stops.next() == 1 {
-                // With --once or --dry-run, writes wait for the reader, and the engine may be blocked in one.
-                if once || dryRun { Output.hurry() }
-                engine.stop()
-            } else {
-                Output.hurry()
-                engine.stopAtOnce()
-            }
-        }
-        guard isSteerable else { throw reporter.failure(ObservationError.noThread) }
-        let controlling = try feed.map { feed in
-            let operations = RunningOperations(engine, journal: retained.file, reloading)
-            return try RunningControl(
-                control.addresses(settings), settings, operations, metrics, feed, reporter,
-                note: { [journal = retained.journal] in journal.note(control: $0) })
-        }
-        let summary: EngineSummary
         do {
-            defer {
-                // From now on, another instance may use the socket.
-                retained.journal.note(control: nil)
-                controlling?.end()
+            program.reportSkippedDirectory(reporter)
+            let service = once ? nil : ServiceManager(ProcessInfo.processInfo.environment)
+            let dry = dryRun ? DryRun(runner: program.runner, reporter: reporter) : nil
+            guard !loaded.ruleset.rules.isEmpty else {
+                let which = rules.tags.isEmpty ? "all rules" : "all rules that have the tag"
+                reporter.emit(.error, "\(which) are disabled", help: "set 'enabled: true' in one of them")
+                throw Exit(.rulesInvalid)
             }
-            defer { program.host.close(isAtOnce: stops.count > 1) }
-            summary = try engine.run()
+            if let dry {
+                dry.start(loaded.ruleset)
+                program.reportUndescribed(reporter)
+            }
+            if !dryRun { try program.requireScratch(for: loaded.ruleset.rules) }
+            try settings.checkJournalDirectory()
+            let retained = try open(settings.journalLocation(), keeping: settings.retention, reporter)
+            var options = EngineOptions(
+                jobs: settings.actionLimit, isOnce: once, ignored: retained.names(below: loaded.ruleset.roots))
+            options.extraJobs = settings.extraActions
+            options.isDry = dryRun
+            options.hasWork = { [runner = program.runner] rule, action, job in
+                var job = job
+                job.isInterrupted = true
+                let invocation = rule.invocation(
+                    for: job, now: DiskProbe.now(), timeout: .seconds(10), count: 1, stop: StopSignal(),
+                    log: reporter.logger)
+                return runner.isDone(action, invocation)
+            }
+            options.undo = Undoing.undo
+            if !dryRun { options.signOfLife = service?.watchdog.map { $0 / 4 } }
+            if !once, !noAutoReload { options.watchesBeside = seen.watchCount }
+            let feed = once || dryRun ? nil : EventFeed(now: DiskProbe.now())
+            let metrics = feed.map { _ in RunningMetrics() }
+            let engine = Engine(
+                ruleset: loaded.ruleset, options: options, store: retained.journal,
+                perform: { [runner = program.runner] in
+                    if let dry { dry.perform($0, $1) } else { await runner.run($0, $1) }
+                }, log: reporter.logger,
+                metrics: metrics.map { EngineMetrics($0.registry) },
+                report: { report in
+                    feed?.take(report)
+                    dry?.report(report) ?? reporter.report(report)
+                    service?.record(report)
+                })
+            if !dryRun { LeftoverSearch(loaded.ruleset.rules).start() }
+            let stops = StopCount()
+            let reloading = try reloading(engine, locations, seen, program, retained, reporter, service, dry)
+            let terminal = Terminal()
+            try Signals.forEach(reloads: true) { number in
+                if number == SIGUSR1 {
+                    engine.rescan()
+                } else if number == SIGHUP, !terminal.hasHungUp {
+                    if once { return }
+                    reloading?.request()
+                } else if stops.next() == 1 {
+                    // With --once or --dry-run, writes wait for the reader, and the engine may be blocked in one.
+                    if once || dryRun { Output.hurry() }
+                    engine.stop()
+                } else {
+                    Output.hurry()
+                    engine.stopAtOnce()
+                }
+            }
+            let controlling = try feed.map { feed in
+                let operations = RunningOperations(engine, journal: retained.file, reloading)
+                return try RunningControl(
+                    control.addresses(settings), settings, operations, metrics, feed, reporter,
+                    note: { [journal = retained.journal] in journal.note(control: $0) })
+            }
+            let summary: EngineSummary
+            do {
+                defer {
+                    // From now on, another instance may use the socket.
+                    retained.journal.note(control: nil)
+                    controlling?.end()
+                }
+                defer { program.host.close(isAtOnce: stops.count > 1) }
+                summary = try engine.run()
+            }
+            if let dry {
+                dry.end(summary, waiting: retained.journal.openJobs().adding(summary.due.map(\.entry)))
+                throw Exit(status(summary))
+            }
+            // A write that failed earlier and has succeeded since is not an error.
+            let failure = retained.journal.close(at: DiskProbe.now())
+            // The error that stopped the run has already been reported.
+            if let failure, failure.mayPass || failure != summary.journalError { reporter.emit(failure) }
+            reporter.end(summary, isRetained: retained.file != nil && failure == nil)
+            throw Exit(failure == nil ? status(summary) : .runtimeError)
         } catch {
-            throw reporter.failure(error)
+            guard Problem(error) != nil else { throw error }
+            reporter.emit(error)
+            throw Exit(.runtimeError)
         }
-        if let dry {
-            dry.end(summary, waiting: retained.journal.openJobs().adding(summary.due.map(\.entry)))
-            throw Exit(status(summary))
-        }
-        // A write that failed earlier and has succeeded since is not an error.
-        let failure = retained.journal.close(at: DiskProbe.now())
-        // The error that stopped the run has already been reported.
-        if let failure, failure.mayPass || failure != summary.journalError { reporter.emit(failure) }
-        reporter.end(summary, isRetained: retained.file != nil && failure == nil)
-        throw Exit(failure == nil ? status(summary) : .runtimeError)
     }
 
     /// Makes output never block the engine, and reports lines that are dropped because the output is not read.
@@ -179,7 +182,7 @@ struct RunCommand: ParsableCommand {
 
     /// Creates the reloading of the rules; returns nil with `--once`, which reads them only once.
     ///
-    /// - Throws: `Exit` when no thread is available for it; the error has been reported.
+    /// - Throws: An `ObservationError` when no thread is available for it.
     private func reloading(
         _ engine: Engine, _ locations: [PathBytes], _ seen: RulesFiles, _ program: CommandContext,
         _ retained: OpenJournal, _ reporter: Reporter, _ service: ServiceManager?, _ dry: DryRun?
@@ -190,7 +193,7 @@ struct RunCommand: ParsableCommand {
             dry?.reportRoots(of: loaded.ruleset)
             engine.reload(loaded.ruleset, ignored: retained.names(below: loaded.ruleset.roots))
         }
-        guard reloading.start() else { throw reporter.failure(ObservationError.noThread) }
+        try reloading.start()
         guard !noAutoReload else { return reloading }
         do throws(ObservationError) {
             try reloading.watchFiles()
@@ -204,39 +207,35 @@ struct RunCommand: ParsableCommand {
 
     /// Opens the journal, and reports interrupted and unreadable jobs.
     ///
-    /// - Throws: `Exit` when it cannot be used; the error has been reported.
+    /// - Throws: A `JournalError` when it cannot be used.
     private func open(
         _ location: JournalLocation, keeping retention: JournalRetention, _ reporter: Reporter
     ) throws -> OpenJournal {
-        do {
-            let retained = try OpenJournal(location, keeping: retention, isDry: dryRun)
-            let journal = retained.journal
-            if dryRun, let file = retained.file, let holder = DiskStore.holder(of: file) {
-                let process = holder > 0 ? " (process \(holder))" : ""
-                reporter.emit(
-                    .notice, "another instance uses this journal\(process); its running jobs are listed as well")
-            } else if journal.interrupted > 0 {
-                let jobs = Reporter.count(journal.interrupted, "job")
-                reporter.emit(.notice, "\(jobs) interrupted by the last exit, to be run again")
-            }
-            for directory in retained.kept {
-                reporter.emit(
-                    .warning,
-                    "the file of an interrupted job is gone; what its program left is in '\(Display.path(directory))'",
-                    help: "see 'alight show \(PathBytes(directory.lastComponent))'")
-            }
-            if let first = journal.unreadable.first {
-                let jobs = Reporter.count(journal.unreadable.count, "job")
-                reporter.emit(
-                    .error,
-                    "\(jobs) cannot be read; stored as failed: \(Display.text(first.description))"
-                        + (journal.unreadable.count > 1 ? ", …" : ""),
-                    help: "see 'alight jobs --state failed'; 'alight apply' runs a rule for a file")
-            }
-            return retained
-        } catch {
-            throw reporter.failure(error)
+        let retained = try OpenJournal(location, keeping: retention, isDry: dryRun)
+        let journal = retained.journal
+        if dryRun, let file = retained.file, let holder = DiskStore.holder(of: file) {
+            let process = holder > 0 ? " (process \(holder))" : ""
+            reporter.emit(
+                .notice, "another instance uses this journal\(process); its running jobs are listed as well")
+        } else if journal.interrupted > 0 {
+            let jobs = Reporter.count(journal.interrupted, "job")
+            reporter.emit(.notice, "\(jobs) interrupted by the last exit, to be run again")
         }
+        for directory in retained.kept {
+            reporter.emit(
+                .warning,
+                "the file of an interrupted job is gone; what its program left is in '\(Display.path(directory))'",
+                help: "see 'alight show \(PathBytes(directory.lastComponent))'")
+        }
+        if let first = journal.unreadable.first {
+            let jobs = Reporter.count(journal.unreadable.count, "job")
+            reporter.emit(
+                .error,
+                "\(jobs) cannot be read; stored as failed: \(Display.text(first.description))"
+                    + (journal.unreadable.count > 1 ? ", …" : ""),
+                help: "see 'alight jobs --state failed'; 'alight apply' runs a rule for a file")
+        }
+        return retained
     }
 
     private func status(_ summary: EngineSummary) -> ExitStatus {

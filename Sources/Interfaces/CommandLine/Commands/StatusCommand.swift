@@ -172,7 +172,7 @@ struct StatusView {
         }
         while true {
             let status: JSONValue
-            do throws(ControlClient.Problem) {
+            do {
                 status = try client.ask("GET", "/v1/status")
             } catch {
                 // A message on the alternate screen would disappear with it.

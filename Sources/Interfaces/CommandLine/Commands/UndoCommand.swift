@@ -1,6 +1,5 @@
 import ArgumentParser
 import Configuration
-import Engine
 import FileActions
 import Records
 import Rules
@@ -155,9 +154,8 @@ struct UndoCommand: ParsableCommand {
     /// Prints the remaining outputs of the jobs, which cannot be undone; returns false if there are any.
     private func reportOutputs(of attempts: [RecordedChanges], _ reader: JournalReader) throws -> Bool {
         var isWhole = true
-        for (job, attempts) in Dictionary(grouping: attempts, by: \.job).sorted(by: {
-            $0.key.description < $1.key.description
-        }) {
+        let jobs = Dictionary(grouping: attempts, by: \.job).sorted { $0.key.description < $1.key.description }
+        for (job, attempts) in jobs {
             let details = try reader.details(of: job)
             let touched = attempts.flatMap(\.changes).flatMap(\.paths)
             for output in details?.job.outputs ?? []

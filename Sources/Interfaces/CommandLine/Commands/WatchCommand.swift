@@ -1,7 +1,6 @@
 import ActionAPI
 import ArgumentParser
 import Configuration
-import Engine
 import FileObserving
 import Foundation
 import Glibc
@@ -103,27 +102,28 @@ struct WatchCommand: ParsableCommand {
     }
 
     private func mask(_ words: String) throws -> EventMask {
-        try Self.list(words).reduce(into: []) { mask, word in
-            guard let events = EventMask(word: word) else {
-                throw ValidationError(
-                    "unknown event '\(Display.text(word))' in --events; \(EventSpelling.help(for: word))")
-            }
-            mask.formUnion(events)
+        try Self.union(of: words) { word in
+            if let events = EventMask(word: word) { return events }
+            throw ValidationError(
+                "unknown event '\(Display.text(word))' in --events; \(EventSpelling.help(for: word))")
         }
     }
 
     private func kinds(_ words: String) throws -> Set<FileType> {
-        try Self.list(words).reduce(into: []) { kinds, word in
-            guard let types = word == "any" ? FileType.allCases : FileType(rawValue: word).map({ [$0] }) else {
-                let all = "the types are file, directory, symlink, other, any"
-                throw ValidationError("unknown type '\(Display.text(word))' in --types; \(all)")
-            }
-            kinds.formUnion(types)
+        try Self.union(of: words) { word in
+            if word == "any" { return Set(FileType.allCases) }
+            if let type = FileType(rawValue: word) { return [type] }
+            let all = "the types are file, directory, symlink, other, any"
+            throw ValidationError("unknown type '\(Display.text(word))' in --types; \(all)")
         }
     }
 
-    private static func list(_ words: String) -> [String] {
-        words.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    /// Returns the union of what the words of a list stand for.
+    private static func union<Members: SetAlgebra>(
+        of words: String, _ members: (String) throws -> Members
+    ) throws -> Members {
+        try words.split(separator: ",", omittingEmptySubsequences: false)
+            .reduce(into: []) { $0.formUnion(try members(String($1))) }
     }
 
     // MARK: Run
@@ -142,7 +142,7 @@ struct WatchCommand: ParsableCommand {
             if case .invalidGlob = error { throw Exit(.usage) }
             throw Exit(.runtimeError)
         }
-        let isSteerable = Signals.forEach { number in
+        try Signals.forEach { number in
             if number == SIGUSR1 {
                 observer.rescan()
             } else {
@@ -151,7 +151,6 @@ struct WatchCommand: ParsableCommand {
                 Output.standard.exit(.done)
             }
         }
-        guard isSteerable else { throw ObservationError.noThread }
         // Not a task: the threads of its executor would wake up once a second, indefinitely.
         let reader = WorkerThread(name: "alight-events") {
             do throws(ObservationError) {

@@ -1,6 +1,5 @@
 import CAlightLinux
 import ControlAPI
-import Engine
 import Glibc
 import JSON
 import Rules
@@ -17,49 +16,16 @@ struct ControlClient {
     /// The timeout for a whole answer, in seconds.
     var timeout = 10
 
-    /// A reason why a request failed.
-    struct Problem: Error {
-        var message: String
-        var help: String
-        /// Whether the instance refused the request.
-        var isRefused = false
-
-        /// No process listens at the socket.
-        static func notRunning(_ path: PathBytes, errno: Int32) -> Problem {
-            let location = Display.path(path)
-            guard [ENOENT, ENOTDIR, ECONNREFUSED].contains(errno) else {
-                return Problem(
-                    message: "cannot connect to the instance at '\(location)': \(SystemError(errno: errno))",
-                    help: "run this command as the user of that instance, or as root")
-            }
-            return Problem(
-                message: "no instance is running: no process listens at '\(location)'",
-                help: "start one with 'alight run', or name its socket with --control")
-        }
-
-        /// A process listens, but does not answer as Alight does.
-        static func noAnswer(_ path: PathBytes) -> Problem {
-            Problem(
-                message: "the instance at '\(Display.path(path))' does not respond",
-                help: "see its messages; it may be stopping")
-        }
-
-        /// The instance refused the request.
-        static func refused(_ status: Int, _ answer: JSONValue?) -> Problem {
-            Problem(
-                message: answer?["error"]["message"].string ?? "the instance returned status \(status)",
-                help: answer?["error"]["help"].string ?? "see its messages", isRefused: true)
-        }
-    }
-
     /// Sends a request, and returns the value of the answer.
-    func ask(_ method: String, _ target: String, _ body: JSONValue? = nil) throws(Problem) -> JSONValue {
+    ///
+    /// - Throws: An `APIError` when the instance refuses the request, else a `Problem`.
+    func ask(_ method: String, _ target: String, _ body: JSONValue? = nil) throws -> JSONValue {
         let text = body?.line ?? ""
         let connection = try Connection(path, timeout: timeout)
         try connection.send(method, target, text)
         let status = try connection.readHead()
-        guard let value = connection.readValue() else { throw .noAnswer(path) }
-        guard (200..<300).contains(status) else { throw .refused(status, value) }
+        guard let value = connection.readValue() else { throw Problem.noAnswer(path) }
+        guard (200..<300).contains(status) else { throw APIError(status, in: value) }
         return value
     }
 
@@ -73,12 +39,12 @@ struct ControlClient {
     /// - Parameters:
     ///   - target: The target of the request.
     ///   - body: Called for each event with its kind, its id and its data.
-    /// - Throws: A problem when no process listens, or when the request is refused.
-    func follow(_ target: String, _ body: (_ kind: String, _ id: String?, _ data: String) -> Void) throws(Problem) {
+    /// - Throws: An `APIError` when the instance refuses the request, else a `Problem`.
+    func follow(_ target: String, _ body: (_ kind: String, _ id: String?, _ data: String) -> Void) throws {
         let connection = try Connection(path, timeout: 0)
         try connection.send("GET", target, "")
         let status = try connection.readHead()
-        guard status == 200 else { throw .refused(status, connection.readValue()) }
+        guard status == 200 else { throw APIError(status, in: connection.readValue()) }
         var kind = ""
         var id: String?
         var data = ""
@@ -97,6 +63,36 @@ struct ControlClient {
     }
 }
 
+extension Problem {
+    /// No process listens at the socket.
+    fileprivate static func notRunning(_ path: PathBytes, errno: Int32) -> Problem {
+        let location = Display.path(path)
+        guard [ENOENT, ENOTDIR, ECONNREFUSED].contains(errno) else {
+            return Problem(
+                "cannot connect to the instance at '\(location)': \(SystemError(errno: errno))",
+                help: "run this command as the user of that instance, or as root")
+        }
+        return Problem(
+            "no instance is running: no process listens at '\(location)'",
+            help: "start one with 'alight run', or name its socket with --control")
+    }
+
+    /// A process listens, but does not answer as Alight does.
+    fileprivate static func noAnswer(_ path: PathBytes) -> Problem {
+        Problem(
+            "the instance at '\(Display.path(path))' does not respond", help: "see its messages; it may be stopping")
+    }
+}
+
+extension APIError {
+    /// Creates the error of an answer.
+    fileprivate init(_ status: Int, in answer: JSONValue?) {
+        self.init(
+            status, answer?["error"]["message"].string ?? "the instance returned status \(status)",
+            help: answer?["error"]["help"].string ?? "see its messages")
+    }
+}
+
 /// A connection for one request and its answer.
 private final class Connection {
     private let path: PathBytes
@@ -110,7 +106,7 @@ private final class Connection {
     private var buffer: [UInt8] = []
     private var location = 0
 
-    init(_ path: PathBytes, timeout: Int) throws(ControlClient.Problem) {
+    init(_ path: PathBytes, timeout: Int) throws(Problem) {
         self.path = path
         // The time to connect counts: if the process is stopped, connecting may use up the whole timeout.
         deadline = timeout > 0 ? .now + .seconds(timeout) : nil
@@ -143,7 +139,7 @@ private final class Connection {
         return user == geteuid() || user == 0 || geteuid() == 0
     }
 
-    func send(_ method: String, _ target: String, _ body: String) throws(ControlClient.Problem) {
+    func send(_ method: String, _ target: String, _ body: String) throws(Problem) {
         let head =
             "\(method) \(target) HTTP/1.0\r\nHost: alight\r\nContent-Type: application/json\r\n"
             + "Content-Length: \(body.utf8.count)\r\n\r\n"
@@ -158,7 +154,7 @@ private final class Connection {
     }
 
     /// Reads the head of the answer and returns its status; the headers are ignored.
-    func readHead() throws(ControlClient.Problem) -> Int {
+    func readHead() throws(Problem) -> Int {
         guard let first = readLine(), first.hasPrefix("HTTP/1."),
             let status = Int(first.split(separator: " ").dropFirst().first ?? "")
         else { throw .noAnswer(path) }
@@ -255,7 +251,7 @@ extension ControlClient {
     ///
     /// - Returns: The ids of the jobs that were named, or that were created for the files.
     /// - Throws: The reason why it was not carried out, or not for all jobs.
-    func ask(_ command: JobCommand) throws(Problem) -> [JobID] {
+    func ask(_ command: JobCommand) throws -> [JobID] {
         let (verb, members, list, values) = command.message
         var jobs: [JobID] = []
         var rest = values[...]

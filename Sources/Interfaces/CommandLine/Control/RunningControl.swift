@@ -2,7 +2,6 @@ import Configuration
 import ControlAPI
 import CoreMetrics
 import Dashboard
-import Engine
 import FileEvents
 import Glibc
 import JSON
@@ -24,18 +23,18 @@ struct RunningControl {
     /// Alight also works without the socket, so only a failure of an address or socket that was named explicitly is an
     /// error.
     ///
-    /// - Throws: `Exit` when the server cannot be started as requested; the error has been reported.
+    /// - Throws: A `ControlProblem` when the server cannot be started as requested.
     init(
         _ addresses: [ListenAddress], _ settings: Configuration, _ operations: RunningOperations,
         _ metrics: RunningMetrics?, _ feed: EventFeed, _ reporter: Reporter,
         note: @escaping @Sendable (PathBytes?) -> Void
-    ) throws {
+    ) throws(ControlProblem) {
         let urls = addresses.isEmpty ? [] : settings.externalURLs?.value ?? []
         let isOpen = !urls.isEmpty || addresses.contains { !$0.isLoopback }
         let access = Access(
             hosts: addresses.reduce(into: []) { $0.formUnion($1.hosts) },
             takesNumbers: addresses.contains(where: \.isAny), origins: Set(urls),
-            token: isOpen ? try Self.token(operations.journal, reporter) : nil)
+            token: isOpen ? try Self.token(operations.journal) : nil)
         let socket = try Self.socket(settings, reporter)
         guard socket != nil || !addresses.isEmpty else {
             server = nil
@@ -45,22 +44,18 @@ struct RunningControl {
         var routes = Routes(operations, metrics: text)
         routes.addPages(operations)
         note(socket?.path)
-        do throws(ControlProblem) {
-            server = try ControlServer(
-                socket, addresses: addresses, access: access, routes: routes, operations: operations, feed: feed,
-                renew: { lost, isRepeated in
-                    let socket = Self.renewed(settings, lost, isRepeated: isRepeated, reporter)
-                    if let socket { note(socket.path) }
-                    return socket
-                },
-                complain: { problem in
-                    reporter.emit(
-                        .warning, "cannot serve requests at the control socket: \(Display.text(problem))",
-                        help: "install libmicrohttpd12, and restart Alight")
-                })
-        } catch {
-            throw reporter.failure(error)
-        }
+        server = try ControlServer(
+            socket, addresses: addresses, access: access, routes: routes, operations: operations, feed: feed,
+            renew: { lost, isRepeated in
+                let socket = Self.renewed(settings, lost, isRepeated: isRepeated, reporter)
+                if let socket { note(socket.path) }
+                return socket
+            },
+            complain: { problem in
+                reporter.emit(
+                    .warning, "cannot serve requests at the control socket: \(Display.text(problem))",
+                    help: "install libmicrohttpd12, and restart Alight")
+            })
         for link in addresses.map({ "http://\($0.linkText)/" }) + urls.map({ "\($0)/" }) {
             guard let token = access.token else {
                 reporter.emit(.notice, "dashboard: \(link)")
@@ -77,13 +72,9 @@ struct RunningControl {
     }
 
     /// Returns the stored token, or a new one if the journal is in memory, so that nothing outlives the process.
-    private static func token(_ journal: PathBytes?, _ reporter: Reporter) throws -> String {
+    private static func token(_ journal: PathBytes?) throws(ControlProblem) -> String {
         guard let journal else { return Access.makeToken() }
-        do throws(ControlProblem) {
-            return try TokenFile.token(at: TokenFile.path(beside: journal))
-        } catch {
-            throw reporter.failure(error)
-        }
+        return try TokenFile.token(at: TokenFile.path(beside: journal))
     }
 
     /// Stops the server, and removes the socket.
@@ -93,8 +84,10 @@ struct RunningControl {
 
     /// Creates the socket, and reports where it is if that is not the default path.
     ///
-    /// - Throws: `Exit` when a socket that was named for this instance cannot be created; the error has been reported.
-    private static func socket(_ settings: Configuration, _ reporter: Reporter) throws -> ControlSocket? {
+    /// - Throws: A `ControlProblem` when a socket that was named for this instance cannot be created.
+    private static func socket(
+        _ settings: Configuration, _ reporter: Reporter
+    ) throws(ControlProblem) -> ControlSocket? {
         do throws(ControlProblem) {
             guard let (socket, taken) = try create(settings) else { return nil }
             if let taken {
@@ -105,7 +98,7 @@ struct RunningControl {
             }
             return socket
         } catch {
-            if isNamed(settings) { throw reporter.failure(error) }
+            if isNamed(settings) { throw error }
             reporter.emit(
                 .warning, "\(Display.text(error.message)); without it there is no 'alight status'", help: error.help)
             return nil

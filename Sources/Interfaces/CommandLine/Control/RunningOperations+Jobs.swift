@@ -1,13 +1,10 @@
-import CAlightLinux
 import ControlAPI
 import Engine
 import Foundation
 import Gates
 import Glibc
-import Globbing
 import JSON
 import Monitoring
-import Records
 import Rules
 import Running
 import Storage
@@ -121,7 +118,7 @@ extension RunningOperations {
         // No symbolic link below the rule's root is followed: access to the job does not imply access to the link's
         // target.
         let rule = engine.status(at: .now).ruleset.rule(named: job.rule)
-        let descriptor = Self.open(path, below: rule?.root(matching: path) ?? "/")
+        let descriptor = DiskProbe.openForReading(path, below: rule?.root(matching: path) ?? "/")
         guard descriptor >= 0 else { throw gone }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         var status = stat()
@@ -135,14 +132,6 @@ extension RunningOperations {
         let bytes = Array((try? file.read(upToCount: Int(status.st_size))) ?? Data())
         guard let type = Self.imageType(bytes) else { throw none }
         return (bytes, type)
-    }
-
-    private static func open(_ path: PathBytes, below root: PathBytes) -> Int32 {
-        let directory = root.withCString { cal_open_root($0) }
-        guard directory >= 0 else { return directory }
-        defer { close(directory) }
-        let inner = path.bytes.dropFirst(root == "/" ? 1 : root.bytes.count + 1)
-        return PathBytes(inner).withCString { cal_open_beneath(directory, $0, CAL_OPEN_READING, 0) }
     }
 
     private static func imageType(_ bytes: [UInt8]) -> String? {

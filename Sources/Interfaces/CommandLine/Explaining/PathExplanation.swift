@@ -34,9 +34,8 @@ struct PathExplanation {
 
     /// The inputs of an explanation other than the path and the disk.
     struct Environment {
-        /// All rules that are loaded and enabled.
+        /// All rules that are loaded.
         var ruleset: Ruleset
-        var isDisabled: (String) -> Bool
         var runner: ActionRunner
         /// The journal; nil if there is none.
         var journal: JournalReader?
@@ -65,7 +64,8 @@ struct PathExplanation {
         coverage = Coverage(of: Self.alias(of: path, below: environment.ruleset.roots) ?? path, environment.ruleset)
         let inspection = Self.inspection(of: path, inspected, rules, now)
         var entries: [OfRule] = rules.map { rule in
-            let (alias, isEnabled) = (Self.alias(of: path, below: rule.roots), !environment.isDisabled(rule.name))
+            let alias = Self.alias(of: path, below: rule.roots)
+            let isEnabled = !environment.ruleset.isDisabled(rule.name)
             let explanation = Explanation(rule, isEnabled: isEnabled, path: alias ?? path, inspection: inspection)
             return OfRule(explanation: explanation, alias: alias)
         }

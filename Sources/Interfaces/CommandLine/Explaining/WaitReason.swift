@@ -155,14 +155,12 @@ extension [JobEntry] {
     /// Returns the jobs, the pending ones with the reasons that the running instance gives.
     func explained(by pending: [JobEntry]) -> [JobEntry] {
         let known = Dictionary(pending.lazy.filter(\.hasJob).map { ($0.id, $0) }) { first, _ in first }
-        return known.isEmpty
-            ? self
-            : map { job in
-                guard job.state == .pending, let known = known[job.id] else { return job }
-                var job = job
-                (job.message, job.due) = (known.message, known.due)
-                return job
-            }
+        return map { job in
+            guard job.state == .pending, let known = known[job.id] else { return job }
+            var job = job
+            (job.message, job.due) = (known.message, known.due)
+            return job
+        }
     }
 
     /// Returns the jobs and the due paths among the pending entries, newest first.

@@ -23,26 +23,22 @@ extension JobEntry {
 extension JobDetails {
     /// The members of a job's JSON object, including its event and all attempts.
     var object: [String: JSONValue] {
-        var object = job.object
-        if let event {
-            let members = [String: JSONValue]([
-                "origin": event.origin.rawValue, "found": event.time.description,
-                "type": event.snapshot.type.rawValue, "size": Int64(clamping: event.snapshot.size),
-                "size_before": event.before.map { Int64(clamping: $0.size) },
-                "changed": event.changed.isEmpty ? nil : event.changed, "replaced": event.isReplaced ? true : nil,
-                "via": event.isByMove ? "move" : nil, "by": event.writer.process?.json, "root": event.root,
-                "from": event.from,
-            ])
-            object.merge(members) { $1 }
+        // The request and output of a step are part of its attempt.
+        let steps = steps.compactMap(\.object).map { step in
+            JSONValue.object(step.filter { !["log", "process"].contains($0.key) })
         }
-        if isInterrupted { object["interrupted"] = true }
-        if !steps.isEmpty {
-            // The request and output of a step are part of its attempt.
-            object["steps"] = .array(
-                steps.compactMap(\.object).map { .object($0.filter { !["log", "process"].contains($0.key) }) })
-        }
-        object["attempts"] = .array(attempts.map(\.object))
-        return object
+        let members = [String: JSONValue]([
+            "origin": event?.origin.rawValue, "found": event?.time.description,
+            "type": event?.snapshot.type.rawValue, "size": event.map { Int64(clamping: $0.snapshot.size) },
+            "size_before": event?.before.map { Int64(clamping: $0.size) },
+            "changed": event.flatMap { $0.changed.isEmpty ? nil : $0.changed },
+            "replaced": event.flatMap { $0.isReplaced ? true : nil },
+            "via": event.flatMap { $0.isByMove ? "move" : nil },
+            "by": event?.writer.process?.json, "root": event?.root, "from": event?.from,
+            "interrupted": isInterrupted ? true : nil, "steps": steps.isEmpty ? nil : steps,
+            "attempts": attempts.map(\.object),
+        ])
+        return job.object.merging(members) { $1 }
     }
 }
 

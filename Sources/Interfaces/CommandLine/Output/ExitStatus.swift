@@ -1,7 +1,6 @@
 import ArgumentParser
 import Configuration
 import ControlAPI
-import Engine
 import FileObserving
 import Globbing
 import JSON
@@ -75,7 +74,7 @@ extension Problem {
         switch error {
         case let problem as Problem: self = problem
         case let problem as GlobError: self.init(problem.message, help: problem.help)
-        case let problem as ControlClient.Problem: self.init(problem.message, help: problem.help)
+        case let problem as APIError: self.init(problem.message, help: problem.help)
         case let problem as ControlProblem: self.init(problem.message, help: problem.help)
         case let problem as ScratchFailure: self.init(problem.message, help: problem.help)
         case let error as StorageError: self.init(error.description, help: error.help)
@@ -140,12 +139,6 @@ extension Reporter {
     func emit(_ error: any Error) {
         let problem = Problem(describing: error)
         emit(.error, Display.text(problem.message), help: problem.help)
-    }
-
-    /// Reports an error, and returns the exit of the program.
-    func failure(_ error: any Error) -> Exit {
-        emit(error)
-        return Exit(.runtimeError)
     }
 }
 

@@ -24,18 +24,14 @@ enum TextTable {
     /// Returns the text wrapped at words to lines of this width.
     private static func wrapped(_ text: String, _ available: Int?) -> [String] {
         guard let available, TerminalText.columns(text) > available else { return [text] }
-        var lines = [""]
-        for word in text.split(separator: " ") {
+        return text.split(separator: " ").reduce(into: [""]) { lines, word in
             let line = lines[lines.count - 1]
-            if line.isEmpty {
-                lines[lines.count - 1] = String(word)
-            } else if TerminalText.columns(line) + 1 + TerminalText.columns(String(word)) <= available {
-                lines[lines.count - 1] += " \(word)"
+            if line.isEmpty || TerminalText.columns("\(line) \(word)") <= available {
+                lines[lines.count - 1] += line.isEmpty ? "\(word)" : " \(word)"
             } else {
                 lines.append(String(word))
             }
         }
-        return lines
     }
 }
 

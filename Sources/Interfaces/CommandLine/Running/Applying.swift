@@ -1,6 +1,5 @@
 import Configuration
 import Engine
-import FileObserving
 import Glibc
 import Monitoring
 import Plugins
@@ -42,7 +41,7 @@ struct Applying {
                 }
             })
         let stops = StopCount()
-        let isSteerable = Signals.forEach { number in
+        try Signals.forEach { number in
             guard number != SIGUSR1 else { return }
             if stops.next() == 1 {
                 progress.end()
@@ -53,7 +52,6 @@ struct Applying {
                 run.stopAtOnce()
             }
         }
-        guard isSteerable else { throw ObservationError.noThread }
         let requests = paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: rule.name, path: $0) }
         let summary = run.run(requests)
         program.host.close(isAtOnce: stops.count > 1)
@@ -80,8 +78,8 @@ final class ApplyProgress: Sendable {
         var done = 0
         var failed = 0
         var shownTenths = 0
+        /// The time at which the bar was drawn; nil if it is not there.
         var drawn: ContinuousClock.Instant?
-        var isDrawn = false
     }
 
     private let total: Int
@@ -113,7 +111,6 @@ final class ApplyProgress: Sendable {
         state.withLock { state in
             clear(&state)
             Output.standard.write(line)
-            state.drawn = nil
             if width != nil, state.done < total { show(&state, isLast: false) }
         }
     }
@@ -133,7 +130,6 @@ final class ApplyProgress: Sendable {
         // Often enough to look alive, but not so often that it keeps the terminal busy.
         if let drawn = state.drawn, now - drawn < .milliseconds(100), !isLast { return }
         state.drawn = now
-        state.isDrawn = true
         let fields = fields(state, now)
         let available = min(40, width - TerminalText.columns(fields) - 4)
         var line = TerminalText.beginning(fields, max(1, width - 1))
@@ -147,8 +143,8 @@ final class ApplyProgress: Sendable {
     }
 
     private func clear(_ state: inout State) {
-        guard state.isDrawn else { return }
-        state.isDrawn = false
+        guard state.drawn != nil else { return }
+        state.drawn = nil
         Output.error.writeRaw("\r\u{1B}[K")
     }
 

@@ -7,7 +7,6 @@ import JSON
 import OtherActions
 import Plugins
 import Programs
-import Records
 import Rules
 import Storage
 import System
@@ -162,10 +161,9 @@ struct CommandContext {
 
     /// Refuses to start rules whose programs cannot run.
     ///
-    /// - Throws: `Exit`; the error has been reported.
-    func requireScratch(for rules: [Rule], _ reporter: Reporter = Reporter(format: .text)) throws {
-        guard let problem = scratchProblem(for: rules) else { return }
-        throw reporter.failure(problem)
+    /// - Throws: The failure.
+    func requireScratch(for rules: [Rule]) throws(ScratchFailure) {
+        if let problem = scratchProblem(for: rules) { throw problem }
     }
 
     /// Returns the address of the user's session bus; nil if there is none.

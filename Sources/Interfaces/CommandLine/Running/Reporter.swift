@@ -10,7 +10,6 @@ import PluginProtocol
 import Reconciling
 import Records
 import Rules
-import Storage
 import System
 import Watching
 
@@ -387,11 +386,6 @@ struct ActionLog: LogHandler {
     var metadata: Logger.Metadata = [:]
     var logLevel: Logger.Level
 
-    init(reporter: Reporter) {
-        self.reporter = reporter
-        logLevel = Logger.Level(rawValue: reporter.minimum.rawValue) ?? .info
-    }
-
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
         set { metadata[key] = newValue }
@@ -405,13 +399,15 @@ struct ActionLog: LogHandler {
             case .warning: .warning
             case .error, .critical: .error
             }
-        var fields = metadata
-        if let more = event.metadata { fields.merge(more) { _, new in new } }
+        let fields = metadata.merging(event.metadata ?? [:]) { $1 }
         reporter.emit(level, Display.text(event.message.description), fields: fields.mapValues(\.description))
     }
 }
 
 extension Reporter {
     /// The logger of actions.
-    var logger: Logger { Logger(label: "alight") { _ in ActionLog(reporter: self) } }
+    var logger: Logger {
+        let level = Logger.Level(rawValue: minimum.rawValue) ?? .info
+        return Logger(label: "alight") { _ in ActionLog(reporter: self, logLevel: level) }
+    }
 }

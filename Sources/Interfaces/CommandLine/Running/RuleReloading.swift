@@ -78,15 +78,17 @@ final class RuleReloading: Sendable {
         return !hasRejected
     }
 
-    /// Starts to serve requests indefinitely; returns false if no thread can be started.
-    func start() -> Bool {
+    /// Starts to serve requests indefinitely.
+    ///
+    /// - Throws: An `ObservationError` when no thread can be started.
+    func start() throws(ObservationError) {
         let thread = WorkerThread(name: "alight-reload") { [self] in
             while true {
                 wake.wait(until: nil)
                 reload()
             }
         }
-        return thread != nil
+        if thread == nil { throw .noThread }
     }
 
     /// Watches the files of the rules and the links that lead to them, and requests a reload when they change.

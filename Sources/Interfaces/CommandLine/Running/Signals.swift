@@ -1,3 +1,4 @@
+import FileObserving
 import Glibc
 import Synchronization
 import System
@@ -68,8 +69,10 @@ enum Signals {
     /// - Parameters:
     ///   - reloads: Whether SIGHUP requests a reload, which is handled even under nohup(1).
     ///   - body: The handler.
-    /// - Returns: Whether the thread was started; without it, no signal is handled.
-    static func forEach(reloads: Bool = false, _ body: @escaping @Sendable (Int32) -> Void) -> Bool {
+    /// - Throws: An `ObservationError` when the thread cannot be started.
+    static func forEach(
+        reloads: Bool = false, _ body: @escaping @Sendable (Int32) -> Void
+    ) throws(ObservationError) {
         let thread = WorkerThread(name: "alight-signals") {
             var set = answered
             // An ignored signal that is blocked stays pending.
@@ -79,7 +82,7 @@ enum Signals {
                 if sigwait(&set, &number) == 0 { body(number) }
             }
         }
-        return thread != nil
+        if thread == nil { throw .noThread }
     }
 }
 
