@@ -1,7 +1,6 @@
 import ArgumentParser
 import Configuration
 import Dashboard
-import Engine
 import FileEvents
 import Glibc
 import Globbing

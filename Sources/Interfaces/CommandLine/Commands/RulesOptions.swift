@@ -3,7 +3,6 @@ import Configuration
 import Foundation
 import Glibc
 import Plugins
-import Records
 import Rules
 import Storage
 import System

@@ -1,4 +1,3 @@
-import Engine
 import Gates
 import Glibc
 import Globbing
@@ -6,7 +5,6 @@ import JSON
 import Monitoring
 import Records
 import Rules
-import Storage
 import System
 import Watching
 

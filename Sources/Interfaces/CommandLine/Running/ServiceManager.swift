@@ -1,9 +1,7 @@
 import CAlightLinux
-import Engine
 import Glibc
 import Monitoring
 import Records
-import Storage
 import Synchronization
 import Watching
 

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Configuration
 import JSON
 import PluginConformance
 import PluginProtocol
