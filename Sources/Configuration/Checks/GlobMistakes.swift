@@ -161,7 +161,7 @@ private struct GlobPlaces: Sequence, IteratorProtocol {
     }
 }
 
-extension RulePart {
+extension RuleDecoder {
     /// Warns about a glob that is valid, but hardly matches what was meant.
     func warnOfMistake(_ text: String, _ node: YAMLNode, key: String) {
         func exists(_ path: String) -> Bool {

@@ -13,7 +13,7 @@ struct Removal {
     let problems: DiagnosticCollector
 }
 
-extension ActionDecoder {
+extension RuleDecoder {
     /// Returns how the step removes the file from its path; nil if the file stays or if that is unknown.
     func removal(_ step: DecodedStep, _ parameters: ParameterTemplate, at range: Range<Int>) -> Removal? {
         guard let removal = step.handler?.removal else { return nil }

@@ -5,13 +5,17 @@ import Rules
 import System
 
 /// Checks the keys of a decoded rule against each other, and against the machine.
-struct RuleChecks: RulePart {
+struct RuleChecks: NodeReading {
     let decoder: RuleDecoder
     let draft: RuleDraft
     /// The globs of `path`.
     let patterns: [PathPattern]
     /// The uses of regular expression groups in the rule.
     let captures: ArraySlice<CaptureUse>
+
+    var source: SourceText { decoder.source }
+    var hostEnvironment: RuleLoader.Environment { decoder.hostEnvironment }
+    var problems: DiagnosticCollector { decoder.problems }
 
     func run() {
         for step in draft.steps { checkLimits(of: step) }
@@ -156,11 +160,13 @@ struct RuleChecks: RulePart {
         guard let user = confinement.user, let entry = draft["run_as"], draft["directory"] == nil,
             confinement.sandbox?.confinesFiles != true,
             (draft.steps + draft.onFailure).contains(where: { $0.commandMark != nil }),
-            case .present(let snapshot) = KernelFileSystem().stat(KernelFileSystem().resolve(directory) ?? directory),
+            case .present(let snapshot) = KernelFileSystem().stat(
+                KernelFileSystem().resolve(decoder.directory) ?? decoder.directory),
             !user.canCreateFiles(in: snapshot)
         else { return }
         problems.warning(
-            "user \(quoted(user.text)) cannot create files in the working directory '\(directory)'", at: mark(entry),
+            "user \(quoted(user.text)) cannot create files in the working directory '\(decoder.directory)'",
+            at: mark(entry),
             help: "write 'directory:' with a directory of this user, or use only absolute paths")
     }
 

@@ -16,10 +16,8 @@ struct DecodedStep {
     var commandMark: Range<Int>?
 }
 
-/// Reads the actions of a rule.
-struct ActionDecoder: RulePart {
-    let decoder: RuleDecoder
-
+// The actions of a rule.
+extension RuleDecoder {
     /// Returns the actions of a rule: one, or a list of them.
     func steps(from entry: YAMLNode.Entry) -> [DecodedStep] {
         let values = values(entry)
@@ -92,7 +90,7 @@ struct ActionDecoder: RulePart {
         }
         let parameters = parameters(with, number: number)
         let description: HandlerDescription
-        switch decoder.catalog.find(name, from: directory) {
+        switch catalog.find(name, from: directory) {
         case .success(let found): description = found
         case .failure(let problem):
             if let origin = problem.origin {
@@ -101,7 +99,7 @@ struct ActionDecoder: RulePart {
             }
             let help =
                 problem.help
-                ?? Spelling.help(for: name, candidates: decoder.catalog.names(from: directory), noun: "handlers")
+                ?? Spelling.help(for: name, candidates: catalog.names(from: directory), noun: "handlers")
             return reject(problem.message, at: node.range, help: help)
         }
         if let schema = description.parameters, let with { hideSecrets(in: with.value, schema) }
@@ -247,7 +245,7 @@ struct ActionDecoder: RulePart {
                 help: "write a literal name; the program is looked up when the rules are loaded")
         }
         return converted(at: node.range) { () throws(Problem) in
-            try ProgramSearch.find(bytes, written: text, from: directory, in: decoder.searchPath)
+            try ProgramSearch.find(bytes, written: text, from: directory, in: searchPath)
         }.map { Template(parts: [.literal($0.bytes)]) }
     }
 

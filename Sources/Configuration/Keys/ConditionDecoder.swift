@@ -1,12 +1,10 @@
 import JSON
 import Rules
 
-/// Reads conditions on a file other than its path.
-struct ConditionDecoder: RulePart {
-    let decoder: RuleDecoder
-
+// Conditions on a file other than its path.
+extension RuleDecoder {
     /// The keys of `where`; each creates one condition.
-    static let keys = KeyTable<ConditionDecoder, Condition?>([
+    static let conditionKeys = KeyTable<RuleDecoder, Condition?>([
         Key(
             "size", "The size of the file.", comparisons(.size, "> 1 KB", sizeValue),
             examples: ["> 1 KB", "1 KB..5 MB"]
@@ -23,16 +21,16 @@ struct ConditionDecoder: RulePart {
             "mime", "The MIME type, detected from the content.",
             oneOrMore(
                 ["type": "string", "pattern": #"^(\*|[A-Za-z0-9!#$&^_.+-]+)/(\*|[A-Za-z0-9!#$&^_.+-]+)$"#],
-                "application/pdf", ConditionDecoder.mediaPattern), examples: ["application/pdf", "image/*"]
+                "application/pdf", RuleDecoder.mediaPattern), examples: ["application/pdf", "image/*"]
         ) { $0 = .mime($1) },
         Key(
             "name", "Globs for the last component of the path.",
-            oneOrMore(SchemaForm.text(minimum: 1, pattern: "^[^/]*$"), "IMG_*.jpg", ConditionDecoder.nameGlob),
+            oneOrMore(SchemaForm.text(minimum: 1, pattern: "^[^/]*$"), "IMG_*.jpg", RuleDecoder.nameGlob),
             examples: ["IMG_*.jpg"]
         ) { $0 = .name($1) },
         Key(
             "path", "Globs for the path relative to the root, or for the absolute path.",
-            oneOrMore(RuleDecoder.glob, "2026/**/*.jpg", ConditionDecoder.conditionGlob), examples: ["2026/**"]
+            oneOrMore(RuleDecoder.glob, "2026/**/*.jpg", RuleDecoder.conditionGlob), examples: ["2026/**"]
         ) { $0 = .path($1) },
         Key(
             "regex", "A PCRE2 regular expression to find in the last path component; its groups are ${1} and so on.",
@@ -40,12 +38,12 @@ struct ConditionDecoder: RulePart {
         ) { $0 = $1 },
         Key(
             "owner", "The owner: USER, USER:GROUP or :GROUP.",
-            oneOrMore(SchemaForm.text(minimum: 1, pattern: "^(?!:$)"), "www-data", ConditionDecoder.owner),
+            oneOrMore(SchemaForm.text(minimum: 1, pattern: "^(?!:$)"), "www-data", RuleDecoder.owner),
             examples: ["www-data"]
         ) { $0 = .owner($1) },
         Key(
             "by", "The program that wrote the file: globs for its name or path. Alight must run as root.",
-            oneOrMore(SchemaForm.text(minimum: 1), "rsync", ConditionDecoder.program),
+            oneOrMore(SchemaForm.text(minimum: 1), "rsync", RuleDecoder.program),
             examples: ["rsync", ["cp", "/usr/sbin/*ftpd"]]
         ) { $0 = .by($1) },
         Key("any", "At least one condition of the list is true.", conditionList) { $0 = .any($1) },
@@ -56,15 +54,15 @@ struct ConditionDecoder: RulePart {
         ) { $0 = $1 },
     ])
 
-    private static let conditionList = Form<ConditionDecoder, [Condition]>(
+    private static let conditionList = Form<RuleDecoder, [Condition]>(
         "list", SchemaForm.list(of: ["$ref": "#/$defs/conditions"], isNonEmpty: true)
-    ) { $0.group($1) }
+    ) { $0.conditionGroup($1) }
 
     /// One value or a list of alternatives.
     private static func oneOrMore<Value>(
         _ element: @autoclosure @escaping @Sendable () -> JSONValue, _ example: String,
-        _ read: @escaping @Sendable (ConditionDecoder) -> (String, YAMLNode) -> Value?
-    ) -> Form<ConditionDecoder, [Value]> {
+        _ read: @escaping @Sendable (RuleDecoder) -> (String, YAMLNode) -> Value?
+    ) -> Form<RuleDecoder, [Value]> {
         Form("string or list of strings", SchemaForm.oneOrMore(element())) { decoder, entry in
             let values = decoder.texts(entry, example: example)?.compactMap(read(decoder))
             return values?.isEmpty == true ? nil : values
@@ -74,7 +72,7 @@ struct ConditionDecoder: RulePart {
     private static func comparisons<Value>(
         _ quantity: SchemaForm.Quantity, _ example: String,
         _ parse: @escaping @Sendable (String) throws(Problem) -> Value
-    ) -> Form<ConditionDecoder, Comparisons<Value>> {
+    ) -> Form<RuleDecoder, Comparisons<Value>> {
         Form("comparison or list of comparisons", SchemaForm.comparisons(of: quantity)) { decoder, entry in
             guard let texts = decoder.texts(entry, example: example) else { return nil }
             var bounds: [Comparisons<Value>.Bound] = []
@@ -96,19 +94,19 @@ struct ConditionDecoder: RulePart {
         condition(entry.value, name: quoted(entry.name), at: mark(entry))
     }
 
-    private static let help = "write a mapping of conditions, such as { size: \"> 1 KB\" }"
+    private static let conditionHelp = "write a mapping of conditions, such as { size: \"> 1 KB\" }"
 
     private func condition(_ node: YAMLNode, name: String, at range: Range<Int>) -> Condition? {
         guard let entries = entries(of: node) else {
-            return mistyped(node, name: name, "a mapping", at: range, help: Self.help)
+            return mistyped(node, name: name, "a mapping", at: range, help: Self.conditionHelp)
         }
-        guard !entries.isEmpty else { return reject("\(name) is empty", at: range, help: Self.help) }
+        guard !entries.isEmpty else { return reject("\(name) is empty", at: range, help: Self.conditionHelp) }
         let conditions = entries.map { single($0, beside: entries) }.complete()
         return conditions.map { $0.count == 1 ? $0[0] : .all($0) }
     }
 
     private func single(_ entry: YAMLNode.Entry, beside entries: [YAMLNode.Entry]) -> Condition? {
-        guard let key = Self.keys[entry.name] else { return reportUnknown(entry, beside: entries) }
+        guard let key = Self.conditionKeys[entry.name] else { return reportUnknown(entry, beside: entries) }
         var condition: Condition?
         key.read(self, entry, &condition)
         return condition
@@ -133,19 +131,20 @@ struct ConditionDecoder: RulePart {
             "regexp": "write 'regex'", "pattern": "write 'name' for a glob, 'regex' for a regular expression",
             "or": "write 'any'", "and": "write 'all'", "none": "write 'not' with a list",
         ]
-        let isOfRule = RuleDecoder.keys[entry.name] != nil
+        let isOfRule = Self.keys[entry.name] != nil
         return reject(
             "unknown condition \(quoted(entry.name))", at: entry.key.range,
             help: synonyms[entry.name]
                 ?? (isOfRule ? "'\(entry.name)' is a key of the rule, not of 'where'" : nil)
                 ?? Spelling.help(
-                    for: entry.name, candidates: Self.keys.names, noun: "conditions", except: entries.map(\.name)))
+                    for: entry.name, candidates: Self.conditionKeys.names, noun: "conditions",
+                    except: entries.map(\.name)))
     }
 
     // MARK: - Several conditions
 
     /// Decodes the conditions in the list of `any` or `all`.
-    private func group(_ entry: YAMLNode.Entry) -> [Condition]? {
+    private func conditionGroup(_ entry: YAMLNode.Entry) -> [Condition]? {
         guard let elements = entry.value.elements else {
             let isMapping = entry.value.entries != nil && !entry.value.isNull
             return mistyped(
@@ -162,7 +161,7 @@ struct ConditionDecoder: RulePart {
     /// Decodes `not`: a mapping that must not match, or a list of which none may match.
     private func negation(_ entry: YAMLNode.Entry) -> Condition? {
         if entry.value.elements == nil { return condition(entry).map { .not($0) } }
-        return group(entry).map { .not($0.count == 1 ? $0[0] : .any($0)) }
+        return conditionGroup(entry).map { .not($0.count == 1 ? $0[0] : .any($0)) }
     }
 
     // MARK: - Lists

@@ -4,7 +4,7 @@ import Rules
 import System
 
 // The values of single conditions.
-extension ConditionDecoder {
+extension RuleDecoder {
     // MARK: - Numbers
 
     static func sizeValue(_ text: String) throws(Problem) -> UInt64 { UInt64(try SizeText.parse(text)) }

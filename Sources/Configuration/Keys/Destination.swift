@@ -120,7 +120,7 @@ struct Destination {
     }
 }
 
-extension ActionDecoder {
+extension RuleDecoder {
     /// Returns the parameters that the schema marks as destinations, at any depth of mappings.
     func destinations(
         _ parameters: ParameterTemplate, schema: ParameterSchema?, node: YAMLNode?, of handler: HandlerDescription,

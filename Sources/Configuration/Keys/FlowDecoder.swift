@@ -2,10 +2,8 @@ import Globbing
 import Rules
 import System
 
-/// Reads which files of a rule run together, and when.
-struct FlowDecoder: RulePart {
-    let decoder: RuleDecoder
-
+// Which files of a rule run together, and when.
+extension RuleDecoder {
     /// Parses tags: words of letters, digits, `-`, `_` and `.`, which need no quotes in a shell.
     func tags(_ entry: YAMLNode.Entry) -> [String]? {
         let nodes = entry.value.text == nil ? elements(entry, noun: "nightly", allowsEmpty: true) : [entry.value]

@@ -9,7 +9,7 @@ struct PathPattern {
     var node: YAMLNode
 }
 
-extension RulePart {
+extension RuleDecoder {
     /// The maximum length in bytes of a glob before expansion, longer than any path.
     static var maximumPathLength: Int { 16_384 }
 

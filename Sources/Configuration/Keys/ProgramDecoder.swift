@@ -2,10 +2,8 @@ import Glibc
 import Rules
 import System
 
-/// Reads the environment, the limits and the permissions of programs.
-struct ProgramDecoder: RulePart {
-    let decoder: RuleDecoder
-
+// The environment, the limits and the permissions of programs.
+extension RuleDecoder {
     // MARK: - Single values
 
     /// Parses three octal digits in quotes; without quotes some YAML readers parse `027` as a different number.
@@ -74,7 +72,7 @@ struct ProgramDecoder: RulePart {
         }
     }
 
-    func directory(_ entry: YAMLNode.Entry) -> Template? {
+    func workingDirectory(_ entry: YAMLNode.Entry) -> Template? {
         text(entry).flatMap { text in
             guard !text.isEmpty else {
                 return reject("'directory' is empty", at: mark(entry), help: "write a directory, or remove the key")
@@ -175,5 +173,11 @@ struct ProgramDecoder: RulePart {
             checkExpansion(of: text, node)
             return template(text, node, step: 0)
         }
+    }
+
+    /// Reports a user or a group that this machine does not have; returns nil.
+    func unknown<Value>(_ kind: String, _ name: String, at range: Range<Int>) -> Value? {
+        reject(
+            "unknown \(kind) \(quoted(name))", at: range, help: "write a \(kind) name of this machine, or a \(kind) ID")
     }
 }

@@ -18,7 +18,7 @@ struct DecodedRule {
 /// Converts the tree of one rules file into rules and collects all diagnostics.
 ///
 /// Nothing is thrown: a value that can't be read is reported and skipped, and a rule with an error is not returned.
-struct RuleDecoder: RulePart {
+struct RuleDecoder: NodeReading {
     let source: SourceText
     /// The absolute directory of the file.
     let directory: PathBytes
@@ -32,12 +32,6 @@ struct RuleDecoder: RulePart {
     var searchPath: [UInt8]? = Array(Action.searchPath.utf8)
     /// The uses of regular expression groups in actions.
     let captures = CaptureLog()
-
-    var decoder: RuleDecoder { self }
-    var actions: ActionDecoder { ActionDecoder(decoder: self) }
-    var conditions: ConditionDecoder { ConditionDecoder(decoder: self) }
-    var flow: FlowDecoder { FlowDecoder(decoder: self) }
-    var programs: ProgramDecoder { ProgramDecoder(decoder: self) }
 
     static let topKeys = ["rules", "defaults"]
     /// The keys of an action, which are sometimes written in the rule itself by mistake.
@@ -109,7 +103,7 @@ struct RuleDecoder: RulePart {
         let patterns = required("path", of: draft, at: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf")
             .map { self.patterns(from: $0, options: draft.globOptions) }
         let steps = required("action", of: draft, at: node, help: "add 'action:', such as 'action: log'")
-            .map { decoder.actions.steps(from: $0) }
+            .map { decoder.steps(from: $0) }
         draft.steps = steps ?? []
         if given == nil, let patterns, !patterns.isEmpty { identify(&draft, by: patterns) }
         let formerly = draft["formerly"].map { self.formerly($0, name: draft.rule.name) } ?? []
@@ -280,24 +274,5 @@ struct RuleDecoder: RulePart {
                 help: synonyms[text].map { "write '\($0)'; \(list)" }
                     ?? Spelling.help(for: text, candidates: known, noun: "types"))
         }
-    }
-}
-
-/// A part of the work of a decoder, with the same file and the same diagnostics.
-protocol RulePart: NodeReading {
-    var decoder: RuleDecoder { get }
-}
-
-extension RulePart {
-    var source: SourceText { decoder.source }
-    var hostEnvironment: RuleLoader.Environment { decoder.hostEnvironment }
-    var problems: DiagnosticCollector { decoder.problems }
-    /// The absolute directory of the file.
-    var directory: PathBytes { decoder.directory }
-
-    /// Reports a user or a group that this machine does not have; returns nil.
-    func unknown<Value>(_ kind: String, _ name: String, at range: Range<Int>) -> Value? {
-        reject(
-            "unknown \(kind) \(quoted(name))", at: range, help: "write a \(kind) name of this machine, or a \(kind) ID")
     }
 }

@@ -70,7 +70,7 @@ extension RuleDecoder {
         ) { $0.globOptions.isCaseSensitive = $1 == "sensitive" },
         Key(
             "where", "Conditions on a file in addition to its path; all of them must be true.",
-            Form("mapping", ["$ref": "#/$defs/conditions"]) { $0.conditions.condition($1) },
+            Form("mapping", ["$ref": "#/$defs/conditions"]) { $0.condition($1) },
             examples: [["size": "> 1 KB", "mime": "application/pdf"]], into: \.rule.condition),
         Key(
             "by", "Whether actions receive the process that wrote the file. Alight must run as root.", .boolean,
@@ -184,7 +184,7 @@ extension RuleDecoder {
         ) { $0.rule.retry = $1 ?? RetryPolicy(attempts: 1) },
         Key(
             "on_failure", "The action to run when a job has failed permanently.",
-            Form("action or list of actions", ["$ref": "#/$defs/actions"]) { $0.actions.steps(from: $1) },
+            Form("action or list of actions", ["$ref": "#/$defs/actions"]) { $0.steps(from: $1) },
             examples: [["use": "move", "with": ["to": "/srv/quarantine/"]]], into: \.onFailure),
         Key(
             "while_busy", "What to do if a file changes while its action runs.", .choice(WhileBusy.self),
@@ -218,28 +218,27 @@ extension RuleDecoder {
                     "type": "object", "propertyNames": ["pattern": "^(?!ALIGHT_|TMPDIR$)[A-Za-z_][A-Za-z0-9_]*$"],
                     "additionalProperties": SchemaForm.template,
                 ]
-            ) { $0.programs.environment($1) }, examples: [["SITE": "https://example.org"]], into: \.rule.environment),
+            ) { $0.environment($1) }, examples: [["SITE": "https://example.org"]], into: \.rule.environment),
         Key(
             "directory",
             "The working directory of programs: by default that of the rules file, for plugins a scratch directory.",
-            Form("directory", SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern)) {
-                $0.programs.directory($1)
-            }, into: \.rule.directory),
+            Form("directory", SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern)) { $0.workingDirectory($1) },
+            into: \.rule.directory),
         Key(
             "stdin", "The standard input of `exec` and `shell`: the request, or `/dev/null`.",
             .choice(StandardInput.self), examples: ["request"], into: \.rule.chosenInput),
         Key(
             "umask", "The umask of programs: octal digits in quotes.",
-            Form("string", ["type": "string", "pattern": "^0?[0-7]{3}$"]) { $0.programs.umask($1) }, standard: "027",
+            Form("string", ["type": "string", "pattern": "^0?[0-7]{3}$"]) { $0.umask($1) }, standard: "027",
             examples: ["022"], into: \.rule.confinement.umask),
         Key(
             "nice", "The niceness of programs, from -20 to 19; values below 0 require root.",
-            Form("number", SchemaForm.integer(-20...19)) { $0.programs.nice($1) }, examples: [10],
+            Form("number", SchemaForm.integer(-20...19)) { $0.nice($1) }, examples: [10],
             into: \.rule.confinement.nice),
         Key(
             "ionice", "The I/O priority of programs.",
             Form("word", ["type": "string", "pattern": "^(idle|best-effort(:[0-7])?|realtime:[0-7])$"]) {
-                $0.programs.ioPriority($1)
+                $0.ioPriority($1)
             }, examples: ["idle", "best-effort:7"], into: \.rule.confinement.ioPriority),
         Key(
             "limits", "The resource limits of programs.",
@@ -251,7 +250,7 @@ extension RuleDecoder {
             into: \.rule.confinement.limits),
         Key(
             "run_as", "The user that programs run as, USER or USER:GROUP; requires root.",
-            .orFalse(Form("user", SchemaForm.text(minimum: 1, pattern: "^[^:]+(:.+)?$")) { $0.programs.user($1) }),
+            .orFalse(Form("user", SchemaForm.text(minimum: 1, pattern: "^[^:]+(:.+)?$")) { $0.user($1) }),
             examples: ["www-data", "media:users"], into: \.rule.confinement.user),
         Key(
             "sandbox", "What programs can access; with `read` or `write`, no other files.",
@@ -259,7 +258,7 @@ extension RuleDecoder {
                 .mapping(
                     sandbox, over: Sandbox(), expected: "a mapping or false",
                     help: { _, _ in "write a mapping, such as { write: [/srv/out], network: no }" }
-                ) { $0.programs.checkSandbox($2, $1) }), examples: [["write": ["/srv/out"], "network": "no"]],
+                ) { $0.checkSandbox($2, $1) }), examples: [["write": ["/srv/out"], "network": "no"]],
             into: \.rule.confinement.sandbox),
     ]
 
@@ -278,7 +277,7 @@ extension RuleDecoder {
     private static let sandbox: [Key<RuleDecoder, Sandbox>] = {
         let paths = Form<RuleDecoder, [Template]>(
             "list of paths", SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern))
-        ) { $0.programs.paths($1) }
+        ) { $0.paths($1) }
         let yesOrNo = Form<RuleDecoder, Bool>(
             "`yes` or `no`", ["enum": [true, false, "yes", "no"]], json: { $0 ? "yes" : "no" }
         ) { $0.bool($1, ("yes", "no")) }
@@ -297,7 +296,7 @@ extension RuleDecoder {
                 Form(
                     "hours or list of hours",
                     SchemaForm.oneOrMore(["type": "string", "pattern": .string(windowPattern)])
-                ) { $0.flow.window($1) }), examples: ["22:00-06:00", "Mon-Fri 22:00-06:00"], into: \.rule.window),
+                ) { $0.window($1) }), examples: ["22:00-06:00", "Mon-Fri 22:00-06:00"], into: \.rule.window),
         Key(
             "ready", "Further conditions that must be true before the action starts.",
             .orFalse(.mapping(ready, over: Readiness())), examples: [["done_file": "${name}.done"]],
@@ -305,12 +304,12 @@ extension RuleDecoder {
         Key(
             "group", "Which files of a directory are processed together: those with the same value of this string.",
             Form("string", SchemaForm.text(minimum: 1, pattern: "(?=.*\\$\\{)\(SchemaForm.namePattern)")) {
-                $0.flow.group($1)
+                $0.group($1)
             }, examples: ["${stem}"], into: \.group),
         Key(
             "require", "The kinds of files that a group requires: extensions, or globs for names.",
             Form("list", SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: "^[^/]*$"), isNonEmpty: true)) {
-                $0.flow.required($1)
+                $0.required($1)
             }, examples: [["mkv", "nfo"]], into: \.required),
         Key(
             "priority", "The priority among rules with due jobs; higher values run first.", .integer(-1_000...1_000),
@@ -323,14 +322,14 @@ extension RuleDecoder {
                 "word or list of words",
                 SchemaForm.oneOrMore(
                     SchemaForm.text(minimum: 1, maximum: 64, pattern: "^(?!-)[A-Za-z0-9_.-]*$"), allowsNone: true)
-            ) { $0.flow.tags($1) }, examples: [["nightly"]], into: \.rule.tags),
+            ) { $0.tags($1) }, examples: [["nightly"]], into: \.rule.tags),
     ]
 
     private static let ready: [Key<RuleDecoder, Readiness>] = [
         Key(
             "done_file", "A file that marks this one as complete, relative to its directory.",
             Form("string", SchemaForm.text(minimum: 1, pattern: "(?=^[^/~])\(SchemaForm.namePattern)")) {
-                $0.flow.doneFile($1)
+                $0.doneFile($1)
             }, into: \.doneFile),
         Key("min_age", "The minimum time since the last change of the content.", .duration(), into: \.minimumAge),
         Key("min_size", "The minimum size in bytes.", .size(1...Int.max, shown: "more than 0")) {
@@ -338,7 +337,7 @@ extension RuleDecoder {
         },
         Key(
             "command", "A program that exits with 0 if the file is ready, and with 75 if it is not ready yet.",
-            Form("list", SchemaForm.command) { $0.actions.exec($1, number: 0) }, into: \.command),
+            Form("list", SchemaForm.command) { $0.exec($1, number: 0) }, into: \.command),
     ]
 
     /// `22:00-06:00` or `Mon-Fri 22:00-06:00`; the case of the days does not matter.

@@ -80,7 +80,7 @@ struct ShellExpansion {
     }
 }
 
-extension RulePart {
+extension RuleDecoder {
     /// Reports shell syntax in a path; returns whether there is none.
     @discardableResult
     func checkExpansion(of path: String, _ node: YAMLNode) -> Bool {

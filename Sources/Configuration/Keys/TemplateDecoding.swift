@@ -2,7 +2,7 @@ import JSON
 import Rules
 
 // Strings with placeholders, and the parameters that contain them.
-extension RulePart {
+extension RuleDecoder {
     /// The maximum number of errors per string, so that the time stays proportional to its length.
     static var errorsPerText: Int { 20 }
 
@@ -76,7 +76,7 @@ extension RulePart {
         isInShell: Bool = false
     ) {
         guard placeholder?.isCapture == true else { return }
-        decoder.captures.uses.append(CaptureUse(word: token.word, range: range(), isInShell: isInShell))
+        captures.uses.append(CaptureUse(word: token.word, range: range(), isInShell: isInShell))
     }
 
     // MARK: - Parameters

@@ -47,7 +47,7 @@ package enum RuleSchema {
                         ["type": "array", "minItems": 1, "items": ["$ref": "#/$defs/action"]],
                     ]
                 ],
-                "conditions": SchemaForm.object(ConditionDecoder.keys.schemas, isNonEmpty: true),
+                "conditions": SchemaForm.object(RuleDecoder.conditionKeys.schemas, isNonEmpty: true),
                 "value": value,
             ],
         ]

@@ -8,7 +8,7 @@ import Testing
 struct RuleSchemaTests {
     @Test func `every key has a description that is a sentence`() {
         let keys = RuleDecoder.keys.keys.map { ($0.name, $0.description) }
-        let conditions = ConditionDecoder.keys.keys.map { ($0.name, $0.description) }
+        let conditions = RuleDecoder.conditionKeys.keys.map { ($0.name, $0.description) }
         for (name, description) in keys + conditions {
             #expect(description.hasSuffix(".") && description.count > 10, "\(name)")
             #expect(description.count < 120, "\(name)")

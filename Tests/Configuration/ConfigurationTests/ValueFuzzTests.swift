@@ -117,7 +117,7 @@ struct ValueFuzzTests {
         }
         func mapping(_ depth: Int) -> String {
             let entries = (0..<random.below(4)).map { _ in
-                "\(random.pick(ConditionDecoder.keys.names + ["nmae", "settle"])): \(value(depth))"
+                "\(random.pick(RuleDecoder.conditionKeys.names + ["nmae", "settle"])): \(value(depth))"
             }
             return "{ " + entries.joined(separator: ", ") + " }"
         }
