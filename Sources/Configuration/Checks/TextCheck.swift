@@ -27,7 +27,7 @@ enum TextCheck {
         let content = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
         let source = SourceText(file: file, bytes: content)
         guard let offset = firstForbiddenOffset(content) else { return source }
-        let scalar = source.text(offset..<source.offset(after: offset)).unicodeScalars.first?.value ?? 0
+        let scalar = source.text(offset..<min(offset + 4, content.count)).unicodeScalars.first?.value ?? 0
         let name = "U+" + String(scalar, radix: 16, width: 4)
         let (message, help) =
             scalar == 0

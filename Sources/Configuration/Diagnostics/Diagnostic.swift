@@ -27,34 +27,16 @@ package struct Diagnostic: Error, Sendable, Hashable {
     package init(_ severity: Severity, in source: SourceText, at range: Range<Int>, message: String, help: String?) {
         self.init(severity, file: source.file, message: message, help: help)
         location = source.location(at: range.lowerBound)
-        let excerpt = Excerpt(of: source, at: range)
-        (sourceLine, caret, length) = (excerpt.text, excerpt.caret, excerpt.length)
-    }
-}
-
-/// The part of a line that a diagnostic shows.
-private struct Excerpt {
-    var text: String
-    var caret: Int
-    var length: Int
-
-    /// The number of characters that a terminal shows without wrapping.
-    private static let width = 120
-    /// The number of characters of a long line shown before the caret.
-    private static let lead = 60
-
-    init(of source: SourceText, at range: Range<Int>) {
         let line = source.lineRange(at: range.lowerBound)
         let start = min(range.lowerBound, line.upperBound)
         let end = max(start, min(range.upperBound, line.upperBound))
-        // A character has at most four bytes, so this window is wide enough, however long the line is.
-        var from = start
-        for _ in 0...Self.width where from > line.lowerBound { from = source.offset(before: from) }
-        var to = start
-        for _ in 0...Self.width where to < line.upperBound { to = source.offset(after: to) }
+        // Of a long line, only as much is read as could be shown.
+        let first = source.character(at: start)
+        let from = max(line.lowerBound, source.offset(ofCharacter: max(0, first - Self.width - 1)))
+        let to = min(line.upperBound, source.offset(ofCharacter: first + Self.width + 1))
         var before = Array(source.text(from..<start).unicodeScalars)
         var after = Array(source.text(start..<to).unicodeScalars)
-        length = max(1, min(source.character(at: end) - source.character(at: start), after.count))
+        length = max(1, min(source.character(at: end) - first, after.count))
         if from > line.lowerBound || to < line.upperBound || before.count + after.count > Self.width {
             let lead = max(Self.lead, Self.width - after.count - 1)
             // An ellipsis in place of a single character would hide more than it saves.
@@ -64,8 +46,13 @@ private struct Excerpt {
             length = max(1, min(length, after.count))
         }
         caret = before.count
-        text = String(String.UnicodeScalarView((before + after).map(Self.shown)))
+        sourceLine = String(String.UnicodeScalarView((before + after).map(Self.shown)))
     }
+
+    /// The number of characters that a terminal shows without wrapping.
+    private static let width = 120
+    /// The number of characters of a long line shown before the caret.
+    private static let lead = 60
 
     /// Returns the character to show; control characters would affect the terminal.
     private static func shown(_ scalar: Unicode.Scalar) -> Unicode.Scalar {

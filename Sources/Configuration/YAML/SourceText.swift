@@ -12,31 +12,18 @@ package struct SourceText: Sendable {
     package let bytes: [UInt8]
     /// The offset of each line.
     private let lineStarts: [Int]
-    /// The offset of every 32nd character; empty for ASCII text, in which bytes and characters are the same.
-    private let checkpoints: [Int]
-
-    private static let charactersPerCheckpoint = 32
+    /// The offset of each character; empty for ASCII text, in which bytes and characters are the same.
+    private let characters: [Int]
 
     package init(file: String, bytes: [UInt8]) {
         (self.file, self.bytes) = (file, bytes)
-        var lineStarts = [0]
-        var checkpoints = [0]
-        var isASCII = true
-        var character = 0
-        bytes.withUnsafeBufferPointer { bytes in
-            for (offset, byte) in bytes.enumerated() {
-                let isBeforeLineFeed = offset + 1 < bytes.count && bytes[offset + 1] == Self.lineFeed
-                if byte == Self.lineFeed || (byte == Self.carriageReturn && !isBeforeLineFeed) {
-                    lineStarts.append(offset + 1)
-                }
-                guard !UTF8.isContinuation(byte) else { continue }
-                if byte >= 0x80 { isASCII = false }
-                if character > 0, character % Self.charactersPerCheckpoint == 0 { checkpoints.append(offset) }
-                character += 1
-            }
+        let ends = bytes.indices.filter { offset in
+            let isBeforeLineFeed = offset + 1 < bytes.count && bytes[offset + 1] == UInt8(ascii: "\n")
+            return bytes[offset] == UInt8(ascii: "\n") || bytes[offset] == UInt8(ascii: "\r") && !isBeforeLineFeed
         }
-        self.lineStarts = lineStarts
-        self.checkpoints = isASCII ? [] : checkpoints
+        lineStarts = [0] + ends.map { $0 + 1 }
+        let isASCII = bytes.allSatisfy { $0 < 0x80 }
+        characters = isASCII ? [] : bytes.indices.filter { !UTF8.isContinuation(bytes[$0]) }
     }
 
     /// Returns the same text with asterisks in the given ranges; line breaks are preserved.
@@ -64,52 +51,25 @@ package struct SourceText: Sendable {
         let line = lineIndex(at: min(max(offset, 0), bytes.count))
         let start = lineStarts[line]
         var end = line + 1 < lineStarts.count ? lineStarts[line + 1] : bytes.count
-        while end > start, bytes[end - 1] == Self.lineFeed || bytes[end - 1] == Self.carriageReturn { end -= 1 }
+        while end > start, "\r\n".utf8.contains(bytes[end - 1]) { end -= 1 }
         return start..<end
     }
 
     /// Returns the offset of a character, counted from 0.
     package func offset(ofCharacter character: Int) -> Int {
-        guard !checkpoints.isEmpty else { return min(character, bytes.count) }
-        let checkpoint = min(character / Self.charactersPerCheckpoint, checkpoints.count - 1)
-        var offset = checkpoints[checkpoint]
-        var missing = character - checkpoint * Self.charactersPerCheckpoint
-        while missing > 0, offset < bytes.count {
-            offset = self.offset(after: offset)
-            missing -= 1
-        }
-        return offset
+        if characters.isEmpty { return min(character, bytes.count) }
+        return character < characters.count ? characters[character] : bytes.count
     }
 
     /// Returns the number of characters before an offset.
     package func character(at offset: Int) -> Int {
-        guard !checkpoints.isEmpty else { return offset }
-        let checkpoint = checkpoints.lastIndex(notAbove: offset)
-        let rest = bytes[checkpoints[checkpoint]..<offset]
-        return checkpoint * Self.charactersPerCheckpoint + rest.count { !UTF8.isContinuation($0) }
-    }
-
-    /// Returns the offset of the next character.
-    package func offset(after offset: Int) -> Int {
-        var next = offset + 1
-        while next < bytes.count, UTF8.isContinuation(bytes[next]) { next += 1 }
-        return min(next, bytes.count)
-    }
-
-    /// Returns the offset of the previous character.
-    package func offset(before offset: Int) -> Int {
-        var previous = offset - 1
-        while previous > 0, UTF8.isContinuation(bytes[previous]) { previous -= 1 }
-        return max(previous, 0)
+        characters.isEmpty ? offset : characters.indices.bisected { characters[$0] >= offset }
     }
 
     /// Returns the text of a range.
     package func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
     private func lineIndex(at offset: Int) -> Int { lineStarts.lastIndex(notAbove: offset) }
-
-    private static let lineFeed = UInt8(ascii: "\n")
-    private static let carriageReturn = UInt8(ascii: "\r")
 }
 
 extension [Int] {
