@@ -2,35 +2,11 @@ import Globbing
 import Rules
 import System
 
-/// A part of a valid glob that hardly matches what was meant.
-private struct GlobMistake {
-    /// The range of bytes.
-    var range: Range<Int>
-    var message: String
-    var help: String
-
-    /// Finds a path of another system.
-    init?(foreign text: String) {
-        guard let found = Self.foreignPath(text) else { return nil }
-        self = found
-    }
-
-    /// Finds the first mistake in a glob.
-    init?(in text: String, key: String, exists: (String) -> Bool) {
-        guard
-            let found = Self.negation(text, key: key) ?? Self.parentheses(text) ?? Self.spaceInBraces(text)
-                ?? Self.severalGlobs(text, exists: exists)
-        else { return nil }
-        self = found
-    }
-
-    private init(_ range: Range<Int>, _ message: String, help: String) {
-        (self.range, self.message, self.help) = (range, message, help)
-    }
-
+/// Finds parts of a valid glob that hardly match what was meant.
+private enum GlobMistake {
     // MARK: - Paths of other systems
 
-    private static func foreignPath(_ text: String) -> GlobMistake? {
+    static func foreignPath(_ text: String) -> TextProblem? {
         let bytes = Array(text.utf8)
         let whole = bytes.indices
         if let end = text.firstRange(of: "://") {
@@ -40,15 +16,15 @@ private struct GlobMistake {
                 scheme.lowercased() == "file"
                 ? "write '\(escaped(String(text[end.upperBound...]), limit: 80))'"
                 : "mount the file system, and write a path below the mount point"
-            return GlobMistake(whole, "\(quoted(text)) is a URL, not a path", help: help)
+            return TextProblem("\(quoted(text)) is a URL, not a path", at: whole, help: help)
         }
         if bytes.count > 2, bytes[0].isAlphanumeric, bytes[1] == UInt8(ascii: ":"), "\\/".utf8.contains(bytes[2]) {
-            return GlobMistake(
-                whole, "\(quoted(text)) is a path of Windows", help: "write a path of this machine, with '/'")
+            return TextProblem(
+                "\(quoted(text)) is a path of Windows", at: whole, help: "write a path of this machine, with '/'")
         }
         if text.hasPrefix(#"\\"#) {
-            return GlobMistake(
-                whole, "\(quoted(text)) is a network path of Windows",
+            return TextProblem(
+                "\(quoted(text)) is a network path of Windows", at: whole,
                 help: "mount the share, and write a path below the mount point")
         }
         guard
@@ -57,52 +33,57 @@ private struct GlobMistake {
                 bytes[$0] == backslash && bytes[$0 + 1].isAlphanumeric && bytes[$0 + 2].isAlphanumeric
             })
         else { return nil }
-        return GlobMistake(
-            offset..<(offset + 1), #"'\' in \#(quoted(text)) only makes the next character literal"#,
+        return TextProblem(
+            #"'\' in \#(quoted(text)) only makes the next character literal"#, at: offset..<(offset + 1),
             help: "separate directories by '/'")
     }
 
     // MARK: - Other kinds of patterns
 
-    private static func negation(_ text: String, key: String) -> GlobMistake? {
+    /// Returns the first mistake in a glob.
+    static func first(in text: String, key: String, exists: (String) -> Bool) -> TextProblem? {
+        negation(text, key: key) ?? parentheses(text) ?? spaceInBraces(text) ?? severalGlobs(text, exists: exists)
+    }
+
+    private static func negation(_ text: String, key: String) -> TextProblem? {
         guard text.hasPrefix("!"), text.utf8.count > 1 else { return nil }
         let help =
             key == "path"
             ? "write '\(escaped(String(text.dropFirst()), limit: 80))' under 'exclude'"
             : "there are no exceptions: narrow the other globs"
-        return GlobMistake(0..<1, "'!' at the start of \(quoted(text)) is literal", help: help)
+        return TextProblem("'!' at the start of \(quoted(text)) is literal", at: 0..<1, help: help)
     }
 
-    private static func parentheses(_ text: String) -> GlobMistake? {
+    private static func parentheses(_ text: String) -> TextProblem? {
         let bytes = Array(text.utf8)
         guard let open = bytes.firstIndex(of: UInt8(ascii: "(")),
             let close = bytes[open...].firstIndex(of: UInt8(ascii: ")")),
             bytes[open..<close].contains(UInt8(ascii: "|"))
         else { return nil }
         let list = String(decoding: bytes[(open + 1)..<close], as: UTF8.self)
-        return GlobMistake(
-            open..<(close + 1), "'(\(escaped(list, limit: 80)))' is literal: globs have alternatives in braces",
+        return TextProblem(
+            "'(\(escaped(list, limit: 80)))' is literal: globs have alternatives in braces", at: open..<(close + 1),
             help: "write '{\(escaped(list.replacing("|", with: ","), limit: 80))}'")
     }
 
     // MARK: - Lists
 
-    private static func spaceInBraces(_ text: String) -> GlobMistake? {
+    private static func spaceInBraces(_ text: String) -> TextProblem? {
         let bytes = Array(text.utf8)
         for (index, place) in GlobPlaces(bytes) where place == .inBraces && bytes[index] == UInt8(ascii: " ") {
             let isFirst = "{,".utf8.contains(bytes[index - 1])
             let isLast = index + 1 < bytes.count && ",}".utf8.contains(bytes[index + 1])
             guard isFirst || isLast else { continue }
-            return GlobMistake(
-                index..<(index + 1),
+            return TextProblem(
                 "the space \(isFirst ? "at the start" : "at the end") of an alternative is part of the name",
+                at: index..<(index + 1),
                 help: "remove it, or write '[ ]' for a space")
         }
         return nil
     }
 
     /// Finds several globs in one string.
-    private static func severalGlobs(_ text: String, exists: (String) -> Bool) -> GlobMistake? {
+    private static func severalGlobs(_ text: String, exists: (String) -> Bool) -> TextProblem? {
         let bytes = Array(text.utf8)
         var globs: [String] = []
         var start = 0
@@ -127,7 +108,7 @@ private struct GlobMistake {
         guard !globs.isEmpty else { return nil }
         globs.append(String(decoding: bytes[start...], as: UTF8.self))
         let list = globs.map { doubleQuoted(String($0.drop { $0 == " " })) }.joined(separator: ", ")
-        return GlobMistake(bytes.indices, "\(quoted(text)) is one glob, not a list", help: "write [\(list)]")
+        return TextProblem("\(quoted(text)) is one glob, not a list", at: bytes.indices, help: "write [\(list)]")
     }
 
     private static let backslash = UInt8(ascii: "\\")
@@ -170,9 +151,9 @@ extension RuleDecoder {
             if case .missing = FileReading.kind(of: directory.resolving(path.utf8)) { return false }
             return true
         }
-        let foreign = GlobMistake(foreign: text)
+        let foreign = GlobMistake.foreignPath(text)
         if foreign == nil, warnOfExpression(text, node, key: key) { return }
-        guard let mistake = foreign ?? GlobMistake(in: text, key: key, exists: exists) else { return }
+        guard let mistake = foreign ?? GlobMistake.first(in: text, key: key, exists: exists) else { return }
         problems.warning(
             mistake.message, at: mark(node, offset: mistake.range.lowerBound, length: mistake.range.count),
             help: mistake.help)

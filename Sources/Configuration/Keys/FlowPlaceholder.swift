@@ -8,7 +8,7 @@ enum FlowPlaceholder {
     ///
     /// The scan starts at the beginning of the line that contains the first offset. A placeholder after the second
     /// offset, where parsing failed, is not the cause.
-    static func problem(in source: SourceText, from start: Int, to end: Int) -> YAMLProblem? {
+    static func problem(in source: SourceText, from start: Int, to end: Int) -> TextProblem? {
         let bytes = source.bytes
         var index = source.lineRange(at: min(start, end)).lowerBound
         var open = 0
@@ -29,7 +29,7 @@ enum FlowPlaceholder {
                 if open > 0, index + 1 < bytes.count, bytes[index + 1] == UInt8(ascii: "{") {
                     let first = bytes[tokenStart..<index].firstIndex { !isBlank($0) } ?? index
                     let range = BareText.range(in: source, from: first)
-                    return YAMLProblem(message, at: range, help: "write \(BareText.quoted(source.text(range)))")
+                    return TextProblem(message, at: range, help: "write \(BareText.quoted(source.text(range)))")
                 }
             case UInt8(ascii: "{"), UInt8(ascii: "["):
                 if isAtStart || open > 0 {

@@ -15,7 +15,7 @@ struct SyntaxDiagnosis {
         context = source.offset(ofCharacter: error.contextCharacter)
     }
 
-    var problem: YAMLProblem {
+    var problem: TextProblem {
         let start = error.context?.contains("flow") == true ? context : at
         return tab() ?? FlowPlaceholder.problem(in: source, from: start, to: at) ?? textAfterClosing() ?? known
     }
@@ -24,16 +24,16 @@ struct SyntaxDiagnosis {
     private var contextLine: Int { source.location(at: context).line }
 
     /// Returns a problem if the line is indented with a tab, which is the cause of any error.
-    private func tab() -> YAMLProblem? {
+    private func tab() -> TextProblem? {
         let line = source.lineRange(at: at)
         let blanks = source.bytes[line].prefix { $0 == .space || $0 == UInt8(ascii: "\t") }
         guard let tab = blanks.firstIndex(of: UInt8(ascii: "\t")) else { return nil }
-        return YAMLProblem(
+        return TextProblem(
             "tabs are not allowed for indentation", at: tab..<blanks.endIndex, help: "indent with spaces")
     }
 
     /// The problem by libyaml's words for it.
-    private var known: YAMLProblem {
+    private var known: TextProblem {
         switch (error.context, error.problem) {
         case ("while scanning an alias", _) where context > 0 && source.bytes[context - 1].isClosing:
             return mustBeQuoted(from: BareText.start(in: source, before: context))
@@ -50,7 +50,7 @@ struct SyntaxDiagnosis {
         case (_, "did not find expected hexdecimal number"), (_, "found invalid Unicode character escape code"):
             return here(1, "invalid escape", help: #"write '\\' for a backslash, or use single quotes"#)
         case (_, "could not find expected ':'"):
-            return YAMLProblem(
+            return TextProblem(
                 "missing ':' after this key", at: context..<source.lineRange(at: context).upperBound,
                 help: "write 'key: value', and indent a string that continues")
         case (_, "mapping values are not allowed in this context"):
@@ -80,22 +80,22 @@ struct SyntaxDiagnosis {
         }
     }
 
-    private func here(_ length: Int, _ message: String, help: String?) -> YAMLProblem {
-        YAMLProblem(message, at: at..<(at + length), help: help)
+    private func here(_ length: Int, _ message: String, help: String?) -> TextProblem {
+        TextProblem(message, at: at..<(at + length), help: help)
     }
 
     // MARK: - Strings that need quotes
 
-    private func mustBeQuoted(from start: Int) -> YAMLProblem {
+    private func mustBeQuoted(from start: Int) -> TextProblem {
         let range = BareText.range(in: source, from: start)
         let text = source.text(range)
-        return YAMLProblem(
+        return TextProblem(
             "a string that starts with '\(escaped(text.prefix(1)))' must be quoted", at: range,
             help: "write \(BareText.quoted(text))")
     }
 
     /// Detects strings such as `{a,b}/x` and `"a"b`, of which YAML reads only the start.
-    private func textAfterClosing() -> YAMLProblem? {
+    private func textAfterClosing() -> TextProblem? {
         let line = source.lineRange(at: at)
         let before = source.bytes[line.lowerBound..<min(at, line.upperBound)]
         guard let byte, at < line.upperBound, let last = before.last(where: { $0 != .space }) else { return nil }
@@ -110,7 +110,7 @@ struct SyntaxDiagnosis {
     }
 
     /// Detects a `path:in` in the previous line, which merged both lines into one string.
-    private func missingBlank() -> YAMLProblem? {
+    private func missingBlank() -> TextProblem? {
         let line = source.lineRange(at: at)
         guard line.lowerBound > 0 else { return nil }
         let before = source.lineRange(at: line.lowerBound - 1)
@@ -121,29 +121,29 @@ struct SyntaxDiagnosis {
             return nil
         }
         let value = source.text((key.endIndex + 1)..<before.upperBound)
-        return YAMLProblem(
+        return TextProblem(
             "missing space after this ':'", at: start..<before.upperBound,
             help: "write '\(escaped("\(source.text(start..<key.endIndex)): \(value)", limit: 80))'")
     }
 
-    private func unclosedQuote() -> YAMLProblem {
+    private func unclosedQuote() -> TextProblem {
         let quote = source.text(context..<min(context + 1, source.bytes.count))
-        return YAMLProblem(
+        return TextProblem(
             "this quote is not closed", at: context..<source.lineRange(at: context).upperBound,
             help: "add \(quote) at the end of the string")
     }
 
-    private func unclosedFlow(opening: String, closing: String) -> YAMLProblem {
+    private func unclosedFlow(opening: String, closing: String) -> TextProblem {
         if let text = textWithBraces() { return text }
         guard source.location(at: at).line == contextLine, byte != nil else {
-            return YAMLProblem("this '\(opening)' is not closed", at: context..<(context + 1), help: "add '\(closing)'")
+            return TextProblem("this '\(opening)' is not closed", at: context..<(context + 1), help: "add '\(closing)'")
         }
         return here(
             1, "expected ',' or '\(closing)' here", help: "quote a string that contains brackets, braces or ': '")
     }
 
     /// Detects `[in/*.{jpg,png}]`, in which the string would end at the brace.
-    private func textWithBraces() -> YAMLProblem? {
+    private func textWithBraces() -> TextProblem? {
         guard let byte, byte.isOpening, at > 0, !",[{ \n\t".utf8.contains(source.bytes[at - 1]) else { return nil }
         let line = source.lineRange(at: at)
         var start = at
@@ -154,7 +154,7 @@ struct SyntaxDiagnosis {
         }
         while start < at, source.bytes[start] == .space { start += 1 }
         let range = BareText.range(in: source, from: start)
-        return YAMLProblem(
+        return TextProblem(
             "inside { } or [ ] a string with '\(escaped(source.text(at..<(at + 1))))' must be quoted", at: range,
             help: "write \(BareText.quoted(source.text(range)))")
     }

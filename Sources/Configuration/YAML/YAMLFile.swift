@@ -22,7 +22,7 @@ struct YAMLFile {
         }
         source = try TextCheck.source(path, shown: shown, limit: hostEnvironment.maximumFileSize)
         problems = DiagnosticCollector(source)
-        do throws(YAMLProblem) {
+        do throws(TextProblem) {
             let document = try YAMLParser.parse(source)
             root = document.root
             omissions = document.problems.map(\.range.lowerBound).sorted()
@@ -43,10 +43,10 @@ package enum YAMLReader {
         let shown = file.description
         do throws(Diagnostic) {
             let source = try TextCheck.source(file, shown: shown, limit: 4 << 20)
-            do throws(YAMLProblem) {
+            do throws(TextProblem) {
                 let (root, problems) = try YAMLParser.parse(source)
                 if let problem = problems.min(by: { $0.range.lowerBound < $1.range.lowerBound }) { throw problem }
-                guard let root else { throw YAMLProblem("the file is empty", at: 0..<0, help: nil) }
+                guard let root else { throw TextProblem("the file is empty", at: 0..<0, help: nil) }
                 var positions = ["": source.location(at: root.range.lowerBound)]
                 addPositions(in: root, at: "", source, to: &positions)
                 return .success(PositionedValue(try value(of: root), positions: positions))
@@ -71,7 +71,7 @@ package enum YAMLReader {
         }
     }
 
-    private static func value(of node: YAMLNode) throws(YAMLProblem) -> JSONValue {
+    private static func value(of node: YAMLNode) throws(TextProblem) -> JSONValue {
         switch node.content {
         case .scalar(let text, _):
             guard node.isPlain else { return .string(text) }
@@ -79,7 +79,7 @@ package enum YAMLReader {
             if scalar == .text { return .string(text) }
             do throws(Problem) {
                 return try scalar.json()
-            } catch { throw YAMLProblem(error.message, at: node.range, help: error.help) }
+            } catch { throw TextProblem(error.message, at: node.range, help: error.help) }
         case .sequence(let elements): return .array(try elements.map(value))
         case .mapping(let entries):
             var members: [String: JSONValue] = [:]

@@ -1,7 +1,7 @@
 import Rules
 
-/// A problem in a YAML text.
-package struct YAMLProblem: Error, Sendable, Hashable {
+/// A problem in a text.
+package struct TextProblem: Error, Sendable, Hashable {
     /// The range of bytes that it concerns.
     package var range: Range<Int>
     package var message: String
@@ -31,9 +31,9 @@ package struct YAMLParser {
     ///
     /// - Returns: The tree, which is nil for a text with nothing but comments, and the problems found.
     /// - Throws: The problem that made the text unreadable.
-    package static func parse(_ source: SourceText) throws(YAMLProblem) -> (root: YAMLNode?, problems: [YAMLProblem]) {
-        try source.bytes.withUnsafeBufferPointer { bytes throws(YAMLProblem) in
-            guard let reader = YAMLEventReader(bytes) else { throw YAMLProblem("out of memory", at: 0..<0, help: nil) }
+    package static func parse(_ source: SourceText) throws(TextProblem) -> (root: YAMLNode?, problems: [TextProblem]) {
+        try source.bytes.withUnsafeBufferPointer { bytes throws(TextProblem) in
+            guard let reader = YAMLEventReader(bytes) else { throw TextProblem("out of memory", at: 0..<0, help: nil) }
             var builder = YAMLTreeBuilder(source: source, reader: reader)
             return (try builder.document(), builder.problems)
         }
@@ -44,7 +44,7 @@ package struct YAMLParser {
 private struct YAMLTreeBuilder: ~Copyable {
     private let source: SourceText
     private var reader: YAMLEventReader
-    private(set) var problems: [YAMLProblem] = []
+    private(set) var problems: [TextProblem] = []
     private var anchored: [String: (node: YAMLNode, size: Int)] = [:]
     /// The anchors whose value is being read.
     private var open: Set<String> = []
@@ -57,7 +57,7 @@ private struct YAMLTreeBuilder: ~Copyable {
         self.reader = reader
     }
 
-    mutating func document() throws(YAMLProblem) -> YAMLNode? {
+    mutating func document() throws(TextProblem) -> YAMLNode? {
         _ = try next()
         guard case .documentStart = try next().kind else { return nil }
         let root = try node(try next()).node
@@ -74,7 +74,7 @@ private struct YAMLTreeBuilder: ~Copyable {
     // MARK: - Nodes
 
     /// Returns the node that starts with an event, and its number of values.
-    private mutating func node(_ event: YAMLEvent) throws(YAMLProblem) -> (node: YAMLNode, size: Int) {
+    private mutating func node(_ event: YAMLEvent) throws(TextProblem) -> (node: YAMLNode, size: Int) {
         if case .alias(let name) = event.kind { return try alias(name, at: range(of: event)) }
         if let anchor = event.anchor {
             anchored[anchor] = nil
@@ -100,11 +100,11 @@ private struct YAMLTreeBuilder: ~Copyable {
 
     private mutating func alias(
         _ name: String, at range: Range<Int>
-    ) throws(YAMLProblem) -> (node: YAMLNode, size: Int) {
+    ) throws(TextProblem) -> (node: YAMLNode, size: Int) {
         if let (node, size) = anchored[name] {
             aliasSize += size
             guard aliasSize <= YAMLParser.maximumAliasSize else {
-                throw YAMLProblem(
+                throw TextProblem(
                     "the aliases up to here expand to more than \(YAMLParser.maximumAliasSize) values", at: range,
                     help: "write fewer aliases of aliases")
             }
@@ -113,16 +113,16 @@ private struct YAMLTreeBuilder: ~Copyable {
         }
         let shown = source.text(range)
         guard !open.contains(name) else {
-            throw YAMLProblem(
+            throw TextProblem(
                 "alias \(quoted(shown)) is inside the value that it refers to", at: range, help: "write the value out")
         }
         let near = Spelling.nearest(to: name, in: anchored.keys.sorted())
-        throw YAMLProblem(
+        throw TextProblem(
             "alias \(quoted(shown)) has no anchor '&\(escaped(name, limit: 80))' before it", at: range,
             help: near.map { "write '*\(escaped($0))'" } ?? "write \"\(escaped(shown))\" if it is a pattern")
     }
 
-    private mutating func sequence(from event: YAMLEvent) throws(YAMLProblem) -> YAMLNode {
+    private mutating func sequence(from event: YAMLEvent) throws(TextProblem) -> YAMLNode {
         let start = contentRange(of: event).lowerBound
         try enter(at: start)
         var elements: [YAMLNode] = []
@@ -135,7 +135,7 @@ private struct YAMLTreeBuilder: ~Copyable {
         }
     }
 
-    private mutating func mapping(from event: YAMLEvent) throws(YAMLProblem) -> YAMLNode {
+    private mutating func mapping(from event: YAMLEvent) throws(TextProblem) -> YAMLNode {
         let start = contentRange(of: event).lowerBound
         try enter(at: start)
         var entries: [YAMLNode.Entry] = []
@@ -187,15 +187,15 @@ private struct YAMLTreeBuilder: ~Copyable {
     }
 
     private mutating func report(_ message: String, at range: Range<Int>, help: String) {
-        problems.append(YAMLProblem(message, at: range, help: help))
+        problems.append(TextProblem(message, at: range, help: help))
     }
 
     // MARK: - Limits
 
-    private mutating func enter(at start: Int) throws(YAMLProblem) {
+    private mutating func enter(at start: Int) throws(TextProblem) {
         depth += 1
         guard depth <= YAMLParser.maximumDepth else {
-            throw YAMLProblem(
+            throw TextProblem(
                 "lists and mappings are nested more than \(YAMLParser.maximumDepth) levels deep",
                 at: start..<(start + 1), help: "flatten the value")
         }
@@ -209,16 +209,16 @@ private struct YAMLTreeBuilder: ~Copyable {
         return node
     }
 
-    private mutating func grow(by amount: Int, at range: Range<Int>) throws(YAMLProblem) {
+    private mutating func grow(by amount: Int, at range: Range<Int>) throws(TextProblem) {
         size += amount
         guard size > YAMLParser.maximumSize else { return }
-        throw YAMLProblem(
+        throw TextProblem(
             "the file contains more than \(YAMLParser.maximumSize) values", at: range, help: "split the file")
     }
 
     // MARK: - Events and ranges
 
-    private mutating func next() throws(YAMLProblem) -> YAMLEvent {
+    private mutating func next() throws(TextProblem) -> YAMLEvent {
         do throws(YAMLSyntaxError) {
             return try reader.next()
         } catch { throw SyntaxDiagnosis(error, in: source).problem }
