@@ -244,9 +244,9 @@ extension RuleDecoder {
                 "the program in '\(key)' can't contain a placeholder", at: node.range,
                 help: "write a literal name; the program is looked up when the rules are loaded")
         }
-        return converted(at: node.range) { () throws(Problem) in
-            try ProgramSearch.find(bytes, written: text, from: directory, in: searchPath)
-        }.map { Template(parts: [.literal($0.bytes)]) }
+        return converted(
+            at: node.range, try ProgramSearch.find(bytes, written: text, from: directory, in: searchPath)
+        ).map { Template(parts: [.literal($0.bytes)]) }
     }
 
     // MARK: - shell

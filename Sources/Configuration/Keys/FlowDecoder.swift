@@ -26,9 +26,7 @@ extension RuleDecoder {
         let values = values(entry)
         if values.isEmpty { return reject("'window' is empty", at: mark(entry), help: "\(help), or remove the key") }
         let spans = values.map { node, range in
-            text(node, name: "'window'", at: range, help: help).flatMap { text in
-                converted(at: range) { () throws(Problem) in try WindowText.parse(text) }
-            }
+            parsed(node, name: "'window'", at: range, help: help, WindowText.parse)
         }
         return spans.complete().map { RunWindow($0) }
     }

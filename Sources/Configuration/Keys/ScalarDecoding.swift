@@ -17,6 +17,15 @@ extension NodeReading {
         return mistyped(node, name: name, "a string", at: range)
     }
 
+    /// Reads a string and converts it with the closure.
+    func parsed<Value>(
+        _ node: YAMLNode, name: String, at range: Range<Int>, help: String? = nil,
+        _ parse: (String) throws(Problem) -> Value
+    ) -> Value? {
+        guard let text = text(node, name: name, at: range, help: help) else { return nil }
+        return converted(at: range, try parse(text))
+    }
+
     /// Reads `true` and `false`, as well as the given words for them.
     func bool(_ entry: YAMLNode.Entry, _ words: (yes: String, no: String) = ("true", "false")) -> Bool? {
         if entry.value.isPlain, let text = entry.value.text {
@@ -65,8 +74,7 @@ extension NodeReading {
         guard let text = entry.value.text, !entry.value.isNull else {
             return mistyped(entry, "a duration", help: "write a number and a unit, such as '2s'")
         }
-        let parse = { () throws(Problem) in try DurationText.parse(text) }
-        guard let duration = converted(at: entry.value.range, parse) else { return nil }
+        guard let duration = converted(at: entry.value.range, try DurationText.parse(text)) else { return nil }
         if duration == .zero, !allowsZero {
             return reject(
                 "\(quoted(entry.name)) must be more than 0", at: entry.value.range, help: "write a time, such as '10m'")
@@ -84,8 +92,7 @@ extension NodeReading {
         guard let text = entry.value.text, !entry.value.isNull else {
             return mistyped(entry, "a size", help: "write a number and a unit, such as '64 KB'")
         }
-        let parse = { () throws(Problem) in try SizeText.parse(text) }
-        guard let size = converted(at: entry.value.range, parse) else { return nil }
+        guard let size = converted(at: entry.value.range, try SizeText.parse(text)) else { return nil }
         if range.contains(size) { return size }
         return reject("\(quoted(entry.name)) must be \(shown), not \(quoted(text))", at: entry.value.range)
     }

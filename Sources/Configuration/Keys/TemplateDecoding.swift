@@ -100,7 +100,7 @@ extension RuleDecoder {
     private func plainParameter(_ text: String, _ node: YAMLNode, step: Int) -> ParameterTemplate? {
         let scalar = PlainScalar(text)
         if scalar == .text { return template(text, node, step: step).map { .text($0) } }
-        return converted(at: node.range) { () throws(Problem) in .value(try scalar.json()) }
+        return converted(at: node.range, .value(try scalar.json()))
     }
 }
 

@@ -32,25 +32,16 @@ struct ConfigurationDecoder: NodeReading {
     }
 
     /// Reads a string and converts it with the closure.
-    func checked<Value>(
-        _ entry: YAMLNode.Entry, _ read: (String) throws(Problem) -> Value
-    ) -> Value? {
-        text(entry).flatMap { text in converted(at: entry.value.range) { () throws(Problem) in try read(text) } }
+    func checked<Value>(_ entry: YAMLNode.Entry, _ read: (String) throws(Problem) -> Value) -> Value? {
+        parsed(entry.value, name: quoted(entry.name), at: mark(entry), read)
     }
 
     /// Reads one URL or a list of them.
     func urls(_ entry: YAMLNode.Entry) -> [String]? {
-        guard let nodes = oneOrMore(entry, noun: "https://alight.example.org") else { return nil }
-        var urls: [String] = []
-        for node in nodes {
-            guard let text = text(node, name: quoted(entry.name), at: mark(node), help: "write a URL") else {
-                return nil
-            }
-            let read = { () throws(Problem) in try ConfigurationValues.externalURL(text) }
-            guard let url = converted(at: mark(node), read) else { return nil }
-            urls.append(url)
-        }
-        return urls
+        oneOrMore(entry, noun: "https://alight.example.org")?.lazy.map { node in
+            parsed(
+                node, name: quoted(entry.name), at: mark(node), help: "write a URL", ConfigurationValues.externalURL)
+        }.complete()
     }
 
     /// Returns the nodes of a list, or a single node as a list.

@@ -30,10 +30,8 @@ extension NodeReading {
         return nil
     }
 
-    /// Returns the result of the closure; an error is reported.
-    func converted<Value>(
-        at range: Range<Int>, _ convert: () throws(Problem) -> Value
-    ) -> Value? {
+    /// Returns the result of the expression; an error is reported.
+    func converted<Value>(at range: Range<Int>, _ convert: @autoclosure () throws(Problem) -> Value) -> Value? {
         do throws(Problem) {
             return try convert()
         } catch { return reject(error.message, at: range, help: error.help) }
