@@ -291,7 +291,7 @@ struct CaptureTests {
         let values = PlaceholderValues(
             event: .sample(.created, path), rule: "r", job: "J", attempt: 1, now: Timestamp(seconds: 0, nanoseconds: 0),
             captures: Captures(of: path, by: expressions))
-        return try Template(text, environment: { _ in nil }).expanded(with: values)
+        return try #require(Template(text)).expanded(with: values)
     }
 
     @Test func `groups expand by number and by name`() throws {

@@ -51,7 +51,7 @@ struct ConfinementTests {
             ("${directory}${match.empty}/b", nil),
         ] as [(String, String?)])
     func `a path for a sandbox is never wider than the path written`(text: String, path: String?) throws {
-        let template = try Template(text) { _ in nil }
+        let template = try #require(Template(text))
         var values = PlaceholderValues(
             event: .sample(.created, "/in/2026/a.txt", root: "/in"), rule: "r", job: "j", attempt: 1,
             now: Timestamp(seconds: 0, nanoseconds: 0))

@@ -101,7 +101,7 @@ struct ParameterCheckTests {
         ("${stem}.gif", false), ("${stem}.webp", true), ("${stem}/", true), ("t/${name}", true), ("${stem}-s", false),
     ])
     func `the extension of a destination is checked before its name is known`(text: String, isSound: Bool) throws {
-        let template = try Template(text) { _ in nil }
+        let template = try #require(Template(text))
         let problems = ParameterCheck.problems(in: .object(["to": .text(template)]), schema: Self.images)
         #expect(problems.isEmpty == isSound)
     }
@@ -147,7 +147,7 @@ struct ParameterCheckTests {
     }
 
     @Test func `a string with placeholders is checked only for its type`() throws {
-        let template = try Template("${stem}.webp") { _ in nil }
+        let template = try #require(Template("${stem}.webp"))
         let fits = ParameterTemplate.object(["to": .text(template), "format": .text(template), "code": .text(template)])
         #expect(ParameterCheck.problems(in: fits, schema: Self.thumbnail).isEmpty)
         let misfit = ParameterTemplate.object(["to": .text(template), "size": .text(template)])
@@ -155,7 +155,7 @@ struct ParameterCheckTests {
     }
 
     @Test func `a constant parameter cannot contain a placeholder`() throws {
-        let template = try Template("/srv/${stem}") { _ in nil }
+        let template = try #require(Template("/srv/${stem}"))
         let parameters = ParameterTemplate.object(["to": .text(template), "folder": .text(template)])
         let problem = try #require(ParameterCheck.problems(in: parameters, schema: Self.thumbnail).first)
         #expect(problem.path == [.key("folder")] && problem.message == "'folder' can't contain a placeholder")

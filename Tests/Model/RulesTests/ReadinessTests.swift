@@ -4,7 +4,7 @@ import System
 import Testing
 
 struct ReadinessTests {
-    static func template(_ text: String) throws -> Template { try Template(text) { _ in nil } }
+    static func template(_ text: String) throws -> Template { try #require(Template(text)) }
 
     static func snapshot(size: UInt64 = 5, modified: Int64 = 100, changed: Int64 = 100) -> Snapshot {
         var snapshot = Snapshot.unseen

@@ -86,7 +86,7 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
         rule.tail?.hasLines = false
         rule.onFailure = onFailure.map { $0.action(location) }
         rule.batch = batch.map { Rule.Batch(files: $0, wait: .milliseconds(50)) }
-        if !group.isEmpty, let key = try? Template("${stem}", environment: { _ in nil }) {
+        if !group.isEmpty, let key = Template("${stem}") {
             let kinds = group.compactMap { name in
                 (try? Glob(PathBytes(name).bytes)).map { Grouping.Kind(text: name, glob: $0) }
             }

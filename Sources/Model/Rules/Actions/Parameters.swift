@@ -48,11 +48,8 @@ extension ParameterTemplate {
 
     /// Creates a template from an example of a schema, whose strings may contain placeholders.
     package init(example value: JSONValue) {
-        self.init(value) { text in
-            guard text.contains("${") else { return Template(literal: text) }
-            // A variable that is not set also has no value to check.
-            return (try? Template(text) { _ in nil }) ?? Template(parts: [.placeholder(.path)])
-        }
+        // A variable that is not set also has no value to check.
+        self.init(value) { Template($0) ?? Template(parts: [.placeholder(.path)]) }
     }
 
     /// The value if it contains no placeholder; nil otherwise.

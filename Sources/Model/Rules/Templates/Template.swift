@@ -29,24 +29,11 @@ package struct Template: Sendable, Hashable {
         parts.compactMap { if case .placeholder(let placeholder) = $0 { placeholder } else { nil } }
     }
 
-    /// Parses a string.
-    ///
-    /// - Parameters:
-    ///   - text: The string in the rules file, after YAML's own escapes.
-    ///   - environment: Returns the value of `${env:NAME}`, which is substituted now; nil for a variable that is not
-    ///     set.
-    /// - Throws: The first error, with its offset in the string.
-    package init(_ text: String, environment: (String) -> String?) throws(TemplateError) {
+    /// Parses a string; nil if a placeholder is unknown or has no end.
+    package init?(_ text: String) {
         let scan = PlaceholderScan(text)
-        try self.init(scan) { token throws(TemplateError) in
-            if let placeholder = Placeholder(word: token.word) { return .placeholder(placeholder) }
-            guard let name = token.variable else {
-                throw .unknownPlaceholder(token.word, offset: token.range.lowerBound)
-            }
-            guard let value = environment(name) else { throw .unsetVariable(name, offset: token.range.lowerBound) }
-            return .literal(Array(value.utf8))
-        }
-        if let unclosed = scan.unclosed { throw .unclosed(offset: unclosed) }
+        guard scan.unclosed == nil, scan.tokens.allSatisfy({ Placeholder(word: $0.word) != nil }) else { return nil }
+        self.init(scan) { Placeholder(word: $0.word).map { .placeholder($0) } }
     }
 
     /// Creates a template from the parts of a string; `$${` becomes a literal `${`.
@@ -55,17 +42,14 @@ package struct Template: Sendable, Hashable {
     ///   - scan: The string.
     ///   - home: The directory that replaces a leading `~`.
     ///   - part: Returns the value of a placeholder; nil leaves it out.
-    /// - Throws: The error of the closure.
-    package init<Failure: Error>(
-        _ scan: PlaceholderScan, home: [UInt8]? = nil, _ part: (PlaceholderToken) throws(Failure) -> Part?
-    ) throws(Failure) {
+    package init(_ scan: PlaceholderScan, home: [UInt8]? = nil, _ part: (PlaceholderToken) -> Part?) {
         parts = []
         var literal = home ?? []
         var start = home == nil ? 0 : 1
         for token in scan.tokens {
             literal += scan.bytes[start..<token.range.lowerBound].replacing("$${".utf8, with: "${".utf8)
             start = token.range.upperBound
-            switch try part(token) {
+            switch part(token) {
             case .literal(let value): literal += value
             case .placeholder(let placeholder):
                 if !literal.isEmpty { parts.append(.literal(literal)) }
@@ -88,24 +72,37 @@ package struct Template: Sendable, Hashable {
     ///   - encoding: The encoding that is applied to each value first.
     /// - Returns: The bytes.
     package func expanded(with values: PlaceholderValues, encoding: ([UInt8]) -> [UInt8] = { $0 }) -> [UInt8] {
+        var (bytes, inserted) = joined(with: values, encoding: encoding)
+        for (placeholder, range) in inserted where placeholder.isCapture {
+            let name = Self.name(around: range, in: bytes)
+            guard (1...2).contains(name.count), bytes[name].allSatisfy({ $0 == .dot }) else { continue }
+            for index in name { bytes[index] = UInt8(ascii: "_") }
+        }
+        return bytes
+    }
+
+    /// Returns the bytes with each placeholder replaced by its value, and the ranges of the values.
+    private func joined(
+        with values: PlaceholderValues, encoding: ([UInt8]) -> [UInt8] = { $0 }
+    ) -> (bytes: [UInt8], inserted: [(Placeholder, Range<Int>)]) {
         var bytes: [UInt8] = []
-        var captures: [Range<Int>] = []
+        var inserted: [(Placeholder, Range<Int>)] = []
         for part in parts {
             switch part {
             case .literal(let literal): bytes += literal
             case .placeholder(let placeholder):
                 let start = bytes.count
                 bytes += encoding(values.value(of: placeholder))
-                if placeholder.isCapture { captures.append(start..<bytes.count) }
+                inserted.append((placeholder, start..<bytes.count))
             }
         }
-        for capture in captures {
-            let start = bytes[..<capture.lowerBound].lastIndex(of: .slash).map { $0 + 1 } ?? 0
-            let end = bytes[capture.upperBound...].firstIndex(of: .slash) ?? bytes.count
-            guard (1...2).contains(end - start), bytes[start..<end].allSatisfy({ $0 == .dot }) else { continue }
-            for index in start..<end { bytes[index] = UInt8(ascii: "_") }
-        }
-        return bytes
+        return (bytes, inserted)
+    }
+
+    /// Returns the range between the slashes around a part of a path.
+    private static func name(around part: Range<Int>, in path: [UInt8]) -> Range<Int> {
+        let start = path[..<part.lowerBound].lastIndex(of: .slash).map { $0 + 1 } ?? 0
+        return start..<(path[part.upperBound...].firstIndex(of: .slash) ?? path.count)
     }
 }
 
@@ -138,47 +135,20 @@ extension Template {
     ///   - directory: The directory that relative paths are relative to.
     /// - Returns: An absolute path.
     package func confinedPath(with values: PlaceholderValues, in directory: PathBytes) -> PathBytes? {
-        var path: [UInt8] = []
-        var name: [UInt8] = []
-        var isGiven = false
-        func isName(_ name: [UInt8]) -> Bool { !name.isEmpty && name != [.dot] && name != [.dot, .dot] }
-        for part in parts {
-            let bytes: [UInt8]
-            switch part {
-            case .literal(let literal): bytes = literal
-            case .placeholder(let placeholder):
-                bytes = values.value(of: placeholder)
-                guard !bytes.contains(0) else { return nil }
-                if bytes.contains(.slash) {
-                    path += name + bytes
-                    name = []
-                    isGiven = false
-                    continue
-                }
-                isGiven = true
+        let (path, inserted) = joined(with: values)
+        // The end of the last value that is a path.
+        var start = 0
+        for (_, range) in inserted {
+            if path[range].contains(0) { return nil }
+            if path[range].contains(.slash) {
+                start = range.upperBound
+                continue
             }
-            for byte in bytes {
-                name.append(byte)
-                guard byte == .slash else { continue }
-                if isGiven, !isName(name.dropLast()) { return nil }
-                path += name
-                name = []
-                isGiven = false
-            }
+            let name = path[Self.name(around: range, in: path).clamped(to: start..<path.count)]
+            if name.isEmpty || name.elementsEqual([.dot]) || name.elementsEqual([.dot, .dot]) { return nil }
         }
-        if isGiven, !isName(name) { return nil }
-        path += name
-        guard !path.isEmpty else { return nil }
-        return directory.resolving(path).normalized
+        return path.isEmpty ? nil : directory.resolving(path).normalized
     }
-}
-
-/// An error in a template; offsets are in bytes of the string.
-package enum TemplateError: Error, Sendable, Hashable {
-    /// `${` without `}`.
-    case unclosed(offset: Int)
-    case unknownPlaceholder(String, offset: Int)
-    case unsetVariable(String, offset: Int)
 }
 
 /// A `${…}` in a string.

@@ -72,7 +72,7 @@ struct SwappedDirectoryTests {
         switch kind {
         case .literal: invocation.confinement.sandbox?.read = [Template(literal: "drop/out/sub")]
         case .placeholder:
-            invocation.confinement.sandbox?.read = [try? Template("drop/${name}/sub") { _ in nil }].compactMap(\.self)
+            invocation.confinement.sandbox?.read = [Template("drop/${name}/sub")].compactMap(\.self)
         case .event:
             invocation.job.event = Stage.event(path: tree.appending("drop/out/sub/file"))
             invocation.job.event.root = tree.appending("drop")

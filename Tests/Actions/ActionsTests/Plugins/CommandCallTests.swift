@@ -10,7 +10,7 @@ struct CommandCallTests {
 
     init() throws { stage = try Stage() }
 
-    func template(_ text: String) throws -> Template { try Template(text) { _ in nil } }
+    func template(_ text: String) throws -> Template { try #require(Template(text)) }
 
     @Test func `an element of exec stays one argument, byte for byte`() throws {
         let dump = try stage.directory.write(

@@ -297,7 +297,7 @@ struct PluginDiscoveryTests {
     @Test func `the runner expands the parameters for a handler`() throws {
         let registry = HandlerRegistry(
             builtIn: [StubHandler(name: "copy")], discovery: stage.discovery())
-        let to = try Template("${stem}.webp") { _ in nil }
+        let to = try #require(Template("${stem}.webp"))
         let action = Action(
             .use(HandlerReference(name: "copy"), with: .object(["to": .text(to)])),
             location: SourcePosition(file: "r", line: 1, column: 1))

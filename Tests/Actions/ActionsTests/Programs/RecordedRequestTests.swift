@@ -104,7 +104,7 @@ struct RecordedRequestTests {
         let late = try #require(stage.run(.shell("sleep 60")) { $0.timeout = .milliseconds(100) }.process)
         #expect(late.status == nil && late.signal == nil)
         // A program that was not started has no record.
-        #expect(stage.run(.exec([try Template("/nowhere/x") { _ in nil }])).process == nil)
+        #expect(stage.run(.exec([try #require(Template("/nowhere/x"))])).process == nil)
     }
 
     @Test func `a request without secrets is stored as it was sent`() throws {

@@ -77,7 +77,7 @@ struct SandboxTests {
         symlink("../other/c", path("in/l").description)
         for access in [\Sandbox.read, \Sandbox.write] {
             let outcome = run("cat \"$ALIGHT_PATH\" || echo x >>\"$ALIGHT_PATH\" || echo refused", event: "in/l") {
-                $0.confinement.sandbox?[keyPath: access] = [try? Template("${path}") { _ in nil }].compactMap(\.self)
+                $0.confinement.sandbox?[keyPath: access] = [Template("${path}")].compactMap(\.self)
             }
             #expect(outcome.log.contains("refused"), "\(outcome.log)")
         }
@@ -137,7 +137,7 @@ struct SandboxTests {
                 Stage.use(path: path(name), in: &invocation)
                 invocation.batch = 10
                 var sandbox = Sandbox()
-                sandbox.write = [try? Template("\(stage.directory.path)/out/${name}") { _ in nil }].compactMap(\.self)
+                sandbox.write = [Template("\(stage.directory.path)/out/${name}")].compactMap(\.self)
                 invocation.confinement.sandbox = sandbox
             }
         }
@@ -172,7 +172,7 @@ struct SandboxTests {
 
     @Test(arguments: ["", "..", "."])
     func `a placeholder that would open another directory fails the job`(value: String) throws {
-        let template = try Template("/srv/${match.x}") { _ in nil }
+        let template = try #require(Template("/srv/${match.x}"))
         let outcome = run("echo ran") {
             $0.confinement.sandbox?.write = [template]
             $0.captures.named["x"] = Array(value.utf8)
@@ -197,7 +197,7 @@ struct SandboxTests {
     func write(_ text: String, event: String) -> Outcome {
         run("echo x >\"$T/$TO/new\"", event: event) { invocation in
             invocation.confinement.sandbox?.write = [
-                try? Template("\(stage.directory.path)/\(text)") { _ in nil }
+                Template("\(stage.directory.path)/\(text)")
             ].compactMap(\.self)
             invocation.environment.append(
                 ("TO", Array(text.replacing("${name}", with: event.dropFirst(3)).utf8)))

@@ -121,7 +121,7 @@ extension ParameterTemplate {
     fileprivate init(parsing value: JSONValue) {
         switch value {
         case .string(let text):
-            let template = try? Template(text) { _ in nil }
+            let template = Template(text)
             self = .text(template ?? Template(literal: text))
         case .array(let elements): self = .array(elements.map { ParameterTemplate(parsing: $0) })
         case .object(let members): self = .object(members.mapValues { ParameterTemplate(parsing: $0) })

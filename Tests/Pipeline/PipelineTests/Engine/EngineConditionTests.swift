@@ -118,7 +118,7 @@ struct EngineConditionTests {
         try withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
             let expression = try RegularExpression("^(?<n>[0-9]+)-(.)")
-            let template = try Template("${match.n}/${2}", environment: { _ in nil })
+            let template = try #require(Template("${match.n}/${2}"))
             let texts = Locked<[String]>([])
             let run = EngineRun([.sample("r", [tree.path("in/*")]).with { $0.condition = .regex(expression) }]) {
                 _, invocation in

@@ -11,7 +11,7 @@ import TestKit
 
 struct EngineGroupTests {
     static func films(_ root: PathBytes, retry: RetryPolicy = RetryPolicy()) throws -> Rule {
-        let key = try Template("${stem}") { _ in nil }
+        let key = try #require(Template("${stem}"))
         let required = try ["mkv", "nfo"].map { Grouping.Kind(text: $0, glob: try Glob(Array("*.\($0)".utf8))) }
         return Rule.sample("films", [root.appending("*")], retry: retry).with {
             $0.group = Grouping(key: key, required: required)

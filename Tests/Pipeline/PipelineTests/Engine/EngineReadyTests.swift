@@ -9,7 +9,7 @@ import TestKit
 
 struct EngineReadyTests {
     static func marked(_ root: PathBytes) throws -> Rule {
-        let template = try Template("${name}.done") { _ in nil }
+        let template = try #require(Template("${name}.done"))
         return Rule.sample("r", [root.appending("*.txt")]).with { rule in
             rule.ready = Readiness()
             rule.ready?.doneFile = template

@@ -6,7 +6,7 @@ import Testing
 
 struct MarkerIndexTests {
     private static func rule(_ name: String, _ globs: [PathBytes], waitsFor text: String?) throws -> Rule {
-        let template = try text.map { try Template($0) { _ in nil } }
+        let template = try text.map { try #require(Template($0)) }
         return Rule.sample(name, globs).with { rule in
             rule.ready = Readiness()
             rule.ready?.doneFile = template
