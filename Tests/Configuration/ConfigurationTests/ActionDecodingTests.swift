@@ -39,7 +39,7 @@ struct ActionDecodingTests {
 
     @Test func `the home directory is expanded at the start of a parameter`() throws {
         let rule = try rule(
-            "rules: [{ path: /in/*, action: { use: copy, with: { to: '~/x/${stem}', not: 'a ~/x', env: '${env:INBOX}' } } }]"
+            "rules: [{ path: /in/*, action: { use: copy, with: { to: '~/x/${stem}', not: 'a ~/x', env: '${env:INBOX}${env:EMPTY}${env:TWICE}' } } }]"
         )
         guard case .use(_, .object(let members)) = rule.actions[0].work,
             case .text(let to) = members["to"], case .text(let not) = members["not"],
@@ -50,7 +50,8 @@ struct ActionDecodingTests {
         }
         #expect(to.parts == [.literal(Array("/home/ada/x/".utf8)), .placeholder(.stem)])
         #expect(not.literal == Array("a ~/x".utf8))
-        #expect(env.literal == Array("/srv/in".utf8))
+        // The value of a variable is not expanded again.
+        #expect(env.literal == Array("/srv/in${path}".utf8))
     }
 
     @Test func `a step can refer to the outputs of earlier steps`() throws {

@@ -117,7 +117,7 @@ struct FakeCatalog: HandlerCatalog {
 
 /// Creates a loader whose environment is the same on every machine.
 func makeLoader(in directory: PathBytes, maximumFileSize: Int = 4 << 20) -> RuleLoader {
-    let environment = ["INBOX": "/srv/in", "ODD": "/srv/a*b", "EMPTY": ""]
+    let environment = ["INBOX": "/srv/in", "ODD": "/srv/a*b", "EMPTY": "", "TWICE": "${path}"]
     return RuleLoader(
         catalog: FakeCatalog(),
         hostEnvironment: RuleLoader.Environment(

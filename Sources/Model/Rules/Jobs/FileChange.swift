@@ -41,13 +41,8 @@ package struct FileChange: Sendable, Hashable {
 
     /// All paths that undoing the change could modify.
     package var paths: [PathBytes] {
-        switch kind {
-        case .moved(let from, let to): [to, from]
-        case .trashed(let from, let to, let info): [to, info, from]
-        case .made(let path, _), .unpacked(let path, _, _), .madeDirectory(let path), .overwritten(let path),
-            .removed(let path, _):
-            [path]
-        }
+        let paths = kind.paths
+        return [.moved, .trashed].contains(kind.word) ? Array(paths.dropFirst()) + [paths[0]] : [paths[0]]
     }
 
     /// The path of the file that the change left: the new name, or the twin of a removed file.

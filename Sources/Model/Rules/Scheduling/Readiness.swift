@@ -32,13 +32,8 @@ package struct Readiness: Sendable, Hashable {
             case .placeholder: if pattern.last != UInt8(ascii: "*") { pattern.append(UInt8(ascii: "*")) }
             }
         }
-        var names: [ArraySlice<UInt8>] = []
-        for name in pattern.split(separator: .slash) {
-            if name.elementsEqual([.dot]) { continue }
-            if name.elementsEqual([.dot, .dot]) { _ = names.popLast() } else { names.append(name) }
-        }
-        let path = Array(names.joined(separator: [.slash]))
-        return try? Glob(Array("**/".utf8) + path, options: Glob.Options(matchesHidden: true))
+        let path = PathBytes([.slash] + pattern).normalized.bytes
+        return try? Glob(Array("**".utf8) + path, options: Glob.Options(matchesHidden: true))
     }
 
     /// Returns what the file must wait for, without running the command; nil for nothing.

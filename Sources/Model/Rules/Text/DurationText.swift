@@ -1,3 +1,5 @@
+import System
+
 /// Parses and formats durations in the form of a rules file: `0`, `500ms`, `2s`, `1.5h`, `1m30s`.
 package enum DurationText {
     /// The units, longest first, with their length in nanoseconds.
@@ -36,7 +38,7 @@ package enum DurationText {
     /// - Returns: The duration.
     /// - Throws: The first error.
     package static func parse(_ text: String, days limit: Int64 = 365) throws(Problem) -> Duration {
-        let maximum = Duration.seconds(limit * 86_400)
+        let maximum = limit * units[0].nanoseconds
         if text == "0" { return .zero }
         let shown = text.count > 40 ? text.prefix(40) + "…" : text[...]
         if text.hasPrefix("-") { throw Problem("the duration '\(shown)' is negative", help: form) }
@@ -47,33 +49,36 @@ package enum DurationText {
         var isWrong = false
         guard !rest.isEmpty else { throw Problem("the duration is empty", help: form) }
         while !rest.isEmpty {
-            guard let number = Number(&rest) else { throw Problem("invalid duration '\(shown)'", help: form) }
-            let blanks = rest.prefix { $0 == UInt8(ascii: " ") }.count
-            rest = rest.dropFirst(blanks)
-            let word = rest.prefix { !Number.begins(with: $0) && $0 != UInt8(ascii: " ") }
-            let written = String(word) ?? ""
-            rest = rest.dropFirst(word.count)
+            let parts = take(&rest, while: isNumeric).split(separator: ".", omittingEmptySubsequences: false)
+            // The clocks have no more than nanoseconds.
+            guard parts.count <= 2, parts[0].count <= 18, let whole = Int64(parts[0]),
+                parts.count == 1 || (1...9).contains(parts[1].count)
+            else { throw Problem("invalid duration '\(shown)'", help: form) }
+            let blanks = take(&rest) { $0 == UInt8(ascii: " ") }
+            let written = take(&rest) { !isNumeric($0) && $0 != UInt8(ascii: " ") }
             let unit = written.isEmpty ? "s" : synonyms[written] ?? written
             guard let index = units.firstIndex(where: { $0.word == unit }) else {
                 if !written.contains(where: \.isLetter) { throw Problem("invalid duration '\(shown)'", help: form) }
                 throw Problem("unknown unit '\(written.prefix(40))' in the duration '\(shown)'", help: form)
             }
-            let gap = rest.prefix { $0 == UInt8(ascii: " ") }.count
-            rest = rest.dropFirst(gap)
-            isWrong = isWrong || written.isEmpty || written != unit || blanks > 0 || gap > 0
-            corrected += number.text + unit
+            let gap = take(&rest) { $0 == UInt8(ascii: " ") }
+            isWrong = isWrong || written != unit || !blanks.isEmpty || !gap.isEmpty
+            corrected += ([String(whole)] + parts.dropFirst().map(String.init)).joined(separator: ".") + unit
             guard index > lastUnit else {
                 throw Problem(
                     "the units in the duration '\(shown)' are not in descending order", help: "write it as in '1h30m'")
             }
             lastUnit = index
-            guard let length = number.multiplied(by: units[index].nanoseconds), total + length <= maximum else {
+            let nanoseconds = units[index].nanoseconds
+            let fraction = TimestampText.nanoseconds(parts.count == 2 ? parts[1] : "")
+            total += .nanoseconds(nanoseconds) * Int64(fraction) / 1_000_000_000
+            total += .nanoseconds(min(whole, maximum / nanoseconds + 1) * nanoseconds)
+            guard total <= .nanoseconds(maximum) else {
                 throw Problem("the duration '\(shown)' is longer than \(limit) days", help: "write '\(limit)d' at most")
             }
-            total += length
         }
         guard !isWrong else {
-            let hasUnit = text.utf8.contains { !Number.begins(with: $0) && $0 != UInt8(ascii: " ") }
+            let hasUnit = text.utf8.contains { !isNumeric($0) && $0 != UInt8(ascii: " ") }
             throw Problem(
                 hasUnit ? "invalid duration '\(shown)'" : "the duration '\(shown)' has no unit",
                 help: hasUnit ? "write '\(corrected)'" : Self.units(for: corrected.dropLast()))
@@ -87,40 +92,13 @@ package enum DurationText {
         return "write '\(number)\(short)' or '\(number)\(long)'"
     }
 
-    /// A decimal number without a sign.
-    private struct Number {
-        var whole: Int64
-        var fraction: Int64
-        /// 10 to the power of the number of fraction digits.
-        var scale: Int64
-        var text: String
+    /// Whether a number consists of such bytes.
+    private static func isNumeric(_ byte: UInt8) -> Bool { byte.isDigit || byte == UInt8(ascii: ".") }
 
-        static func begins(with byte: UInt8) -> Bool { (48...57).contains(byte) || byte == UInt8(ascii: ".") }
-
-        init?(_ rest: inout Substring.UTF8View) {
-            let wholeDigits = rest.prefix { (48...57).contains($0) }
-            rest = rest.dropFirst(wholeDigits.count)
-            var fractionDigits = rest.prefix(0)
-            if rest.first == UInt8(ascii: ".") {
-                fractionDigits = rest.dropFirst().prefix { (48...57).contains($0) }
-                rest = rest.dropFirst(1 + fractionDigits.count)
-                // The clocks have no more than nanoseconds.
-                guard (1...9).contains(fractionDigits.count) else { return nil }
-            }
-            guard !wholeDigits.isEmpty, wholeDigits.count <= 18, let whole = Int64(String(wholeDigits) ?? "") else {
-                return nil
-            }
-            self.whole = whole
-            fraction = Int64(String(fractionDigits) ?? "") ?? 0
-            scale = (0..<fractionDigits.count).reduce(1) { scale, _ in scale * 10 }
-            text = String(whole) + (fractionDigits.isEmpty ? "" : ".\(String(fractionDigits) ?? "")")
-        }
-
-        /// Returns the duration of this number of units; nil beyond 292 years.
-        func multiplied(by nanoseconds: Int64) -> Duration? {
-            let (length, isOverflow) = whole.multipliedReportingOverflow(by: nanoseconds)
-            guard !isOverflow else { return nil }
-            return .nanoseconds(length) + .nanoseconds(nanoseconds) * fraction / scale
-        }
+    /// Removes the first bytes that satisfy the condition, and returns them.
+    private static func take(_ rest: inout Substring.UTF8View, while condition: (UInt8) -> Bool) -> String {
+        let taken = rest.prefix(while: condition)
+        rest = rest[taken.endIndex...]
+        return String(taken) ?? ""
     }
 }

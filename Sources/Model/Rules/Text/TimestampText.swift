@@ -42,7 +42,8 @@ package enum TimestampText {
         return Timestamp(seconds: seconds, nanoseconds: nanoseconds(match.2 ?? ""))
     }
 
-    private static func nanoseconds(_ digits: Substring) -> UInt32 {
+    /// Returns the nanoseconds of the digits after a decimal point.
+    static func nanoseconds(_ digits: Substring) -> UInt32 {
         UInt32(digits + String(repeating: "0", count: 9 - digits.count)) ?? 0
     }
 }
