@@ -17,7 +17,7 @@ package struct TextProblem: Error, Sendable, Hashable {
 /// It implements the core schema of YAML 1.2 only; aliases and the merge key `<<` are resolved. A syntax error of
 /// libyaml stops the parser. Duplicate keys, unknown tags and similar problems are collected, and the tree omits
 /// them.
-package struct YAMLParser {
+package struct YAMLParser: ~Copyable {
     /// The maximum nesting of lists and mappings, far more than any rules file has.
     package static let maximumDepth = 64
     /// The maximum number of values in a file; every 64 bytes of a string count as one more.
@@ -34,17 +34,14 @@ package struct YAMLParser {
     package static func parse(_ source: SourceText) throws(TextProblem) -> (root: YAMLNode?, problems: [TextProblem]) {
         try source.bytes.withUnsafeBufferPointer { bytes throws(TextProblem) in
             guard let reader = YAMLEventReader(bytes) else { throw TextProblem("out of memory", at: 0..<0, help: nil) }
-            var builder = YAMLTreeBuilder(source: source, reader: reader)
-            return (try builder.document(), builder.problems)
+            var parser = YAMLParser(source: source, reader: reader)
+            return (try parser.document(), parser.problems)
         }
     }
-}
 
-/// Builds nodes from events.
-private struct YAMLTreeBuilder: ~Copyable {
     private let source: SourceText
     private var reader: YAMLEventReader
-    private(set) var problems: [TextProblem] = []
+    private var problems: [TextProblem] = []
     private var anchored: [String: (node: YAMLNode, size: Int)] = [:]
     /// The anchors whose value is being read.
     private var open: Set<String> = []
@@ -52,12 +49,7 @@ private struct YAMLTreeBuilder: ~Copyable {
     private var size = 0
     private var aliasSize = 0
 
-    init(source: SourceText, reader: consuming YAMLEventReader) {
-        self.source = source
-        self.reader = reader
-    }
-
-    mutating func document() throws(TextProblem) -> YAMLNode? {
+    private mutating func document() throws(TextProblem) -> YAMLNode? {
         _ = try next()
         guard case .documentStart = try next().kind else { return nil }
         let root = try node(try next()).node
@@ -103,9 +95,9 @@ private struct YAMLTreeBuilder: ~Copyable {
     ) throws(TextProblem) -> (node: YAMLNode, size: Int) {
         if let (node, size) = anchored[name] {
             aliasSize += size
-            guard aliasSize <= YAMLParser.maximumAliasSize else {
+            guard aliasSize <= Self.maximumAliasSize else {
                 throw TextProblem(
-                    "the aliases up to here expand to more than \(YAMLParser.maximumAliasSize) values", at: range,
+                    "the aliases up to here expand to more than \(Self.maximumAliasSize) values", at: range,
                     help: "write fewer aliases of aliases")
             }
             try grow(by: size, at: range)
@@ -194,9 +186,9 @@ private struct YAMLTreeBuilder: ~Copyable {
 
     private mutating func enter(at start: Int) throws(TextProblem) {
         depth += 1
-        guard depth <= YAMLParser.maximumDepth else {
+        guard depth <= Self.maximumDepth else {
             throw TextProblem(
-                "lists and mappings are nested more than \(YAMLParser.maximumDepth) levels deep",
+                "lists and mappings are nested more than \(Self.maximumDepth) levels deep",
                 at: start..<(start + 1), help: "flatten the value")
         }
         try grow(by: 1, at: start..<(start + 1))
@@ -211,9 +203,9 @@ private struct YAMLTreeBuilder: ~Copyable {
 
     private mutating func grow(by amount: Int, at range: Range<Int>) throws(TextProblem) {
         size += amount
-        guard size > YAMLParser.maximumSize else { return }
+        guard size > Self.maximumSize else { return }
         throw TextProblem(
-            "the file contains more than \(YAMLParser.maximumSize) values", at: range, help: "split the file")
+            "the file contains more than \(Self.maximumSize) values", at: range, help: "split the file")
     }
 
     // MARK: - Events and ranges

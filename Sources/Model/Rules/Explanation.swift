@@ -115,7 +115,8 @@ extension Explanation {
     ///   - inspection: The observed state of the disk.
     package init(_ rule: Rule, isEnabled: Bool, path: PathBytes, inspection: Inspection) {
         (self.rule, self.path) = (rule, path)
-        if case .present(let snapshot) = inspection.path { type = snapshot.type }
+        let snapshot = inspection.path.snapshot
+        type = snapshot?.type
         let unit =
             rule.root(matching: path) == nil ? rule.filter.trees(holding: path.bytes).first.map { PathBytes($0) } : nil
         guard let root = rule.root(matching: unit ?? path) else {
@@ -135,13 +136,27 @@ extension Explanation {
             verdict = .unmatched(reason)
             return
         }
-        let (answer, findings) = Self.conditions(rule, path, location, inspection)
-        if case .fails(let reason) = answer, Self.opening(rule, path, location, inspection) == nil {
-            verdict = .unmatched(.condition(reason))
-            return
+        // A unit is evaluated with its own metadata, which is not read here.
+        if let condition = rule.condition, unit == nil {
+            var input = ConditionInput(path: path, root: root, snapshot: snapshot, now: inspection.now)
+            let answer = condition.answer(&input) {
+                snapshot == nil ? .unknown("the file does not exist") : inspection.content()
+            }
+            switch answer {
+            case .holds: findings = condition.inspection(input)
+            case .fails(let reason):
+                // Its conditions may hold when the file is old enough.
+                let event = snapshot.map {
+                    FileEvent(kind: .created, path: path, root: root, snapshot: $0, origin: .scan, time: inspection.now)
+                }
+                guard event.flatMap(rule.opening) != nil else {
+                    verdict = .unmatched(.condition(reason))
+                    return
+                }
+            case .unknown(let reason): unknownCondition = reason
+            case .needsContent, .unreadable: break
+            }
         }
-        if case .unknown(let reason) = answer { unknownCondition = reason }
-        self.findings = findings
         verdict = .matched(location)
         holds = Self.holds(rule, inspection, isPolled: polling != nil)
     }
@@ -158,9 +173,7 @@ extension Explanation {
         case .present: break
         }
         for parent in directories(from: location.root, to: path).dropFirst() {
-            if case .present(let snapshot) = inspection.directory(parent), snapshot.type == .symlink {
-                return .belowLink(parent)
-            }
+            if inspection.directory(parent).snapshot?.type == .symlink { return .belowLink(parent) }
         }
         switch inspection.path {
         case .present(let snapshot):
@@ -169,29 +182,6 @@ extension Explanation {
         case .absent: break
         }
         return rule.events.subtracting(.lifecycle).isEmpty ? .noEvents : nil
-    }
-
-    /// Evaluates the rule's conditions at the current time.
-    private static func conditions(
-        _ rule: Rule, _ path: PathBytes, _ location: Location, _ inspection: Inspection
-    ) -> (ConditionAnswer, findings: [String]) {
-        // A unit is evaluated with its own metadata, which is not read here.
-        guard let condition = rule.condition, location.unit == nil else { return (.holds, []) }
-        var input = ConditionInput(path: path, root: location.root, snapshot: nil, now: inspection.now)
-        if case .present(let snapshot) = inspection.path { input.snapshot = snapshot }
-        let isThere = input.snapshot != nil
-        let answer = condition.answer(&input) { isThere ? inspection.content() : .unknown("the file does not exist") }
-        return (answer, answer == .holds ? condition.inspection(input) : [])
-    }
-
-    /// Returns the time at which the rule's conditions will match because the file is old enough; nil if they will not.
-    private static func opening(
-        _ rule: Rule, _ path: PathBytes, _ location: Location, _ inspection: Inspection
-    ) -> Timestamp? {
-        guard case .present(let snapshot) = inspection.path else { return nil }
-        let event = FileEvent(
-            kind: .created, path: path, root: location.root, snapshot: snapshot, origin: .scan, time: inspection.now)
-        return rule.opening(of: event)
     }
 
     /// Returns the reason why a root of these rules is polled; nil if the kernel reports changes.
@@ -203,7 +193,7 @@ extension Explanation {
     }
 
     private static func holds(_ rule: Rule, _ inspection: Inspection, isPolled: Bool) -> [WaitReason] {
-        guard case .present(let snapshot) = inspection.path, snapshot.type == .file else { return [] }
+        guard let snapshot = inspection.path.snapshot, snapshot.type == .file else { return [] }
         var holds: [WaitReason] = []
         let waits = rule.settle.waitsForHolder(of: snapshot, at: inspection.now)
         if rule.settle.writers == .wait, inspection.writers != .free {
