@@ -7,7 +7,7 @@ import System
 /// Checks the keys of a decoded rule against each other, and against the machine.
 struct RuleChecks: NodeReading {
     let decoder: RuleDecoder
-    let draft: RuleDraft
+    let draft: DecodedRule
     /// The globs of `path`.
     let patterns: [PathPattern]
     /// The uses of regular expression groups in the rule.

@@ -3,18 +3,6 @@ import Globbing
 import Rules
 import System
 
-/// A decoded rule, and whether it is enabled.
-struct DecodedRule {
-    var rule: Rule
-    var isEnabled: Bool
-    var allowsLoop: Bool
-    var formerly: [FormerName]
-    /// The destinations of its actions, as far as they are declared.
-    var destinations: [Destination]
-    /// The first of its actions that removes the file from its path.
-    var removal: Removal?
-}
-
 /// Converts the tree of one rules file into rules and collects all diagnostics.
 ///
 /// Nothing is thrown: a value that can't be read is reported and skipped, and a rule with an error is not returned.
@@ -92,7 +80,7 @@ struct RuleDecoder: NodeReading {
         checkKeys(entries, known: Self.keys.names, noun: "keys of a rule", misplaced: Self.actionKeys) {
             "put it under 'action:', as in 'action: { \($0): … }'"
         }
-        var draft = RuleDraft(
+        var draft = DecodedRule(
             entries: entries + defaults.filter { node.entry($0.name) == nil },
             location: source.location(at: node.range.lowerBound), baseDirectory: directory)
         let usesBefore = captures.uses.count
@@ -106,21 +94,14 @@ struct RuleDecoder: NodeReading {
             .map { decoder.steps(from: $0) }
         draft.steps = steps ?? []
         if given == nil, let patterns, !patterns.isEmpty { identify(&draft, by: patterns) }
-        let formerly = draft["formerly"].map { self.formerly($0, name: draft.rule.name) } ?? []
-        draft.rule.formerly = formerly.map(\.name)
+        draft.formerly = draft["formerly"].map { formerly($0, name: draft.rule.name) } ?? []
         draft.completeFilter(patterns ?? [])
         draft.excludeTrash(hostEnvironment)
         let uses = captures.uses[usesBefore...]
         RuleChecks(decoder: self, draft: draft, patterns: patterns ?? [], captures: uses).run()
         guard problems.errorCount == errorsBefore, !hasOmission(node), patterns != nil, steps != nil else { return nil }
-        var destinations = draft.steps.flatMap(\.destinations)
-        for var destination in draft.onFailure.flatMap(\.destinations) {
-            destination.isOfFailure = true
-            destinations.append(destination)
-        }
-        return DecodedRule(
-            rule: draft.finished, isEnabled: draft.isEnabled, allowsLoop: draft.allowsLoop, formerly: formerly,
-            destinations: destinations, removal: draft.steps.lazy.compactMap(\.removal).first)
+        draft.finish()
+        return draft
     }
 
     /// Returns the decoder of a rule, or of `defaults`, with the `PATH` of its `env`.
@@ -137,7 +118,7 @@ struct RuleDecoder: NodeReading {
         !omissions.isEmpty && node.range.contains(omissions[omissions.lastIndex(notAbove: node.range.upperBound - 1)])
     }
 
-    private func required(_ key: String, of draft: RuleDraft, at node: YAMLNode, help: String) -> YAMLNode.Entry? {
+    private func required(_ key: String, of draft: DecodedRule, at node: YAMLNode, help: String) -> YAMLNode.Entry? {
         draft[key] ?? reject("the rule has no '\(key)'", at: mark(node), help: help)
     }
 
@@ -154,7 +135,7 @@ struct RuleDecoder: NodeReading {
                 help: "write a short name on one line, such as 'thumbnails'")
             return name
         }
-        if let other = names.claim(name, at: source.location(at: range.lowerBound)) {
+        if let other = names.claim(name, written: name, at: source.location(at: range.lowerBound)) {
             problems.error(
                 "the name \(quoted(name)) is used by the rule at \(other)", at: range,
                 help: "give each rule its own name")
@@ -163,13 +144,13 @@ struct RuleDecoder: NodeReading {
     }
 
     /// Names a rule without a name by its path.
-    private func identify(_ draft: inout RuleDraft, by patterns: [PathPattern]) {
+    private func identify(_ draft: inout DecodedRule, by patterns: [PathPattern]) {
         let written = patterns.compactMap(\.node.text).joined(separator: ", ")
         // The order of a list does not matter.
         let path = patterns.map { String(decoding: $0.glob.pattern, as: UTF8.self) }.sorted().joined(separator: ", ")
         (draft.rule.name, draft.rule.identifyingPath) = (written, path)
         let range = patterns[0].node.range
-        guard let other = names.claim(path: path, written: written, at: source.location(at: range.lowerBound)) else {
+        guard let other = names.claim(path, written: written, at: source.location(at: range.lowerBound)) else {
             return
         }
         let root = String(decoding: PathBytes(patterns[0].glob.root).lastComponent, as: UTF8.self)
@@ -217,7 +198,7 @@ struct RuleDecoder: NodeReading {
         }
         let shared = entries.filter { Self.sharedKeys[$0.name] != nil }
         // Possibly no rule uses an invalid value; if a rule also reports it, it is the same finding.
-        var unused = RuleDraft()
+        var unused = DecodedRule()
         Self.keys.read(shared, by: searching(by: shared.first { $0.name == "env" }), into: &unused)
         return shared
     }

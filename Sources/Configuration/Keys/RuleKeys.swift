@@ -4,18 +4,18 @@ import JSON
 import Rules
 import System
 
-typealias RuleKey = Key<RuleDecoder, RuleDraft>
+typealias RuleKey = Key<RuleDecoder, DecodedRule>
 
 // The keys of a rule, by subject.
 extension RuleDecoder {
     static let keys = KeyTable(
-        aboutFiles + aboutSettling + aboutEvents + aboutActions + aboutPrograms + aboutOrder, over: RuleDraft())
+        aboutFiles + aboutSettling + aboutEvents + aboutActions + aboutPrograms + aboutOrder, over: DecodedRule())
 
     /// The keys that are also allowed in `defaults`.
     static let sharedKeys = KeyTable(keys.keys.filter(\.isShared))
 
     /// The rule without any keys, which has the defaults.
-    private static let initial = RuleDraft().rule
+    private static let initial = DecodedRule().rule
 
     static let glob = SchemaForm.text(minimum: 1, pattern: SchemaForm.pathPattern)
     /// Globs relative to the root.

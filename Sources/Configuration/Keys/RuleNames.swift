@@ -11,23 +11,15 @@ struct FormerName {
 
 /// The names of rules, and the paths of those without a name, over all files.
 final class RuleNames {
+    /// The rules by their names, and those without one by their expanded paths.
     private var locations: [String: SourcePosition] = [:]
-    private var paths: [String: SourcePosition] = [:]
     /// The names, and the paths as written.
     private(set) var claimed: Set<String> = []
 
-    /// Claims a name; returns the location of the rule that already has it.
-    func claim(_ name: String, at location: SourcePosition) -> SourcePosition? {
-        if let other = locations[name] ?? paths[name] { return other }
-        locations[name] = location
-        claimed.insert(name)
-        return nil
-    }
-
-    /// Claims the expanded path of a rule without a name; returns the location of the rule that it identifies already.
-    func claim(path: String, written: String, at location: SourcePosition) -> SourcePosition? {
-        if let other = paths[path] ?? locations[path] { return other }
-        paths[path] = location
+    /// Claims a name, or the expanded path of a rule without one; returns the location of the rule that has it already.
+    func claim(_ identity: String, written: String, at location: SourcePosition) -> SourcePosition? {
+        if let other = locations[identity] { return other }
+        locations[identity] = location
         claimed.insert(written)
         return nil
     }

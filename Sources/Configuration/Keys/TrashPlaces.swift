@@ -41,7 +41,7 @@ struct TrashPlaces {
     }
 }
 
-extension RuleDraft {
+extension DecodedRule {
     /// Whether an action may move files to the trash.
     private var usesTrash: Bool {
         (steps + onFailure).contains { step in

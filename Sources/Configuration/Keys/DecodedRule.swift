@@ -3,11 +3,12 @@ import Globbing
 import Rules
 import System
 
-/// A rule while it is decoded: the values of its keys, and the parts that depend on several keys.
-struct RuleDraft {
+/// A decoded rule: the values of its keys, the parts that depend on several keys, and what to compare with other rules.
+struct DecodedRule {
     var rule: Rule
     var isEnabled = true
     var allowsLoop = false
+    var formerly: [FormerName] = []
     /// The options for the globs of `path`.
     var globOptions = Glob.Options()
     var exclude: [Glob] = []
@@ -49,12 +50,25 @@ struct RuleDraft {
             depth: rule.filter.depth, isTree: rule.settle.isTree)
     }
 
-    /// The complete rule.
+    /// The destinations of its actions, as far as they are declared.
+    var destinations: [Destination] {
+        steps.flatMap(\.destinations)
+            + onFailure.flatMap(\.destinations).map { destination in
+                var destination = destination
+                destination.isOfFailure = true
+                return destination
+            }
+    }
+
+    /// The first of its actions that removes the file from its path.
+    var removal: Removal? { steps.lazy.compactMap(\.removal).first }
+
+    /// Completes the rule.
     ///
     /// A file followed by `tail` is reported while it grows: even if a process has it open, and at least as often as
     /// it would be if it settled.
-    var finished: Rule {
-        var rule = rule
+    mutating func finish() {
+        rule.formerly = formerly.map(\.name)
         rule.actions = steps.map(\.action)
         rule.onFailure = onFailure.map(\.action)
         if self["timeout"] == nil {
@@ -64,12 +78,11 @@ struct RuleDraft {
             rule.timeout = max(rule.timeout, onFailure.compactMap { $0.handler?.timeout }.max() ?? .zero)
         }
         if let group, !required.isEmpty { rule.group = Grouping(key: group, required: required.map(\.kind)) }
-        guard rule.tail != nil else { return rule }
+        guard rule.tail != nil else { return }
         if self["writers"] == nil { rule.settle.writers = .ignore }
         if self["ignore_partial"] == nil { rule.settle.partial = .ignore }
         if self["max_wait"] == nil {
             rule.settle.maximumWait = max(rule.settle.quiet(isPolled: rule.backend == .poll), .seconds(1))
         }
-        return rule
     }
 }
