@@ -23,15 +23,11 @@ package struct RuleLoader: Sendable {
             }
         /// Whether an unset variable is a warning and rejects only the rules that need it.
         package var allowsUnsetVariables = false
-        /// The maximum size in bytes; a larger file is rejected unread.
-        package var maximumFileSize: Int
 
         package init(
-            home: String?, environment: @escaping @Sendable (String) -> String?, currentDirectory: PathBytes,
-            maximumFileSize: Int = 4 << 20
+            home: String?, environment: @escaping @Sendable (String) -> String?, currentDirectory: PathBytes
         ) {
-            (self.home, self.environment) = (home, environment)
-            (self.currentDirectory, self.maximumFileSize) = (currentDirectory, maximumFileSize)
+            (self.home, self.environment, self.currentDirectory) = (home, environment, currentDirectory)
         }
     }
 

@@ -70,7 +70,7 @@ private enum GlobMistake {
 
     private static func spaceInBraces(_ text: String) -> TextProblem? {
         let bytes = Array(text.utf8)
-        for (index, place) in GlobPlaces(bytes) where place == .inBraces && bytes[index] == UInt8(ascii: " ") {
+        for (index, isInBraces) in unescapedPlaces(in: bytes) where isInBraces && bytes[index] == UInt8(ascii: " ") {
             let isFirst = "{,".utf8.contains(bytes[index - 1])
             let isLast = index + 1 < bytes.count && ",}".utf8.contains(bytes[index + 1])
             guard isFirst || isLast else { continue }
@@ -87,7 +87,8 @@ private enum GlobMistake {
         let bytes = Array(text.utf8)
         var globs: [String] = []
         var start = 0
-        for (index, place) in GlobPlaces(bytes) where place == .outside && ",;| ".utf8.contains(bytes[index]) {
+        for (index, isInBraces) in unescapedPlaces(in: bytes)
+        where !isInBraces && ",;| ".utf8.contains(bytes[index]) {
             let rest = bytes[(index + 1)...].drop { $0 == UInt8(ascii: " ") }
             guard index > start, !rest.isEmpty else { continue }
             let isComma = bytes[index] == UInt8(ascii: ",") && bytes[index + 1] == UInt8(ascii: " ")
@@ -114,32 +115,24 @@ private enum GlobMistake {
     private static let backslash = UInt8(ascii: "\\")
 }
 
-/// The bytes of a glob that are not escaped, and whether they are in braces; classes are left out.
-private struct GlobPlaces: Sequence, IteratorProtocol {
-    enum Place { case outside, inBraces }
-
-    private let bytes: [UInt8]
-    private var index = 0
-    private var depth = 0
-
-    init(_ bytes: [UInt8]) { self.bytes = bytes }
-
-    mutating func next() -> (Int, Place)? {
-        while index < bytes.count {
-            let current = index
-            index += 1
-            switch bytes[current] {
-            case UInt8(ascii: "\\"): index += 1
-            case UInt8(ascii: "["):
-                guard let close = bytes.dropFirst(current + 2).firstIndex(of: UInt8(ascii: "]")) else { return nil }
-                index = close + 1
-            case UInt8(ascii: "{"): depth += 1
-            case UInt8(ascii: "}"): depth = Swift.max(depth - 1, 0)
-            default: return (current, depth > 0 ? .inBraces : .outside)
-            }
+/// Returns the indices of the bytes of a glob that are not escaped, and whether they are in braces; classes are left out.
+private func unescapedPlaces(in bytes: [UInt8]) -> [(index: Int, isInBraces: Bool)] {
+    var places: [(Int, Bool)] = []
+    var index = 0
+    var depth = 0
+    while index < bytes.count {
+        switch bytes[index] {
+        case UInt8(ascii: "\\"): index += 1
+        case UInt8(ascii: "["):
+            guard let close = bytes.dropFirst(index + 2).firstIndex(of: UInt8(ascii: "]")) else { return places }
+            index = close
+        case UInt8(ascii: "{"): depth += 1
+        case UInt8(ascii: "}"): depth = max(depth - 1, 0)
+        default: places.append((index, depth > 0))
         }
-        return nil
+        index += 1
     }
+    return places
 }
 
 extension RuleDecoder {

@@ -3,11 +3,14 @@ import System
 
 /// Reads text files, and checks whether YAML accepts their text.
 enum TextCheck {
+    /// The maximum size in bytes; a larger file is rejected unread.
+    static let maximumSize = 4 << 20
+
     /// Reads the text of a file, without its byte order mark.
-    static func source(_ path: PathBytes, shown file: String, limit: Int) throws(Diagnostic) -> SourceText {
+    static func source(_ path: PathBytes, shown file: String) throws(Diagnostic) -> SourceText {
         let bytes: [UInt8]
         do throws(Problem) {
-            bytes = try FileReading.read(path, limit: limit)
+            bytes = try FileReading.read(path, limit: maximumSize)
         } catch {
             throw Diagnostic(.error, file: file, message: error.message, help: error.help)
         }

@@ -123,11 +123,6 @@ package enum DiagnosticText {
         case caret = "1;32"
     }
 
-    /// Returns all diagnostics, each followed by a newline.
-    package static func text(of diagnostics: [Diagnostic]) -> String {
-        diagnostics.map { text(of: $0) + "\n" }.joined()
-    }
-
     private static func caretLine(under line: String, caret: Int, length: Int) -> (padding: String, underline: String) {
         let scalars = Array(line.unicodeScalars)
         var padding = ""

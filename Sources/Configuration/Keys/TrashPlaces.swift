@@ -4,21 +4,14 @@ import Rules
 import System
 
 /// The directories of the desktop's trash below the roots of a rule.
-struct TrashPlaces {
-    /// The directories of the trash on the file system of the home directory: as written, and with links resolved.
-    private let home: [PathBytes]
-
-    init(_ environment: RuleLoader.Environment) {
+enum TrashPlaces {
+    /// Returns the globs of the trash, relative to the roots.
+    static func globs(below roots: [PathBytes], _ environment: RuleLoader.Environment) -> [Glob] {
+        var patterns: Set<[UInt8]> = [Array("**/.Trash-[0-9]*".utf8), Array("**/.Trash/[0-9]*".utf8)]
         let data = environment.environment("XDG_DATA_HOME").flatMap { $0.hasPrefix("/") ? PathBytes($0) : nil }
         let home = (data ?? environment.home.map { PathBytes($0).appending(".local/share") })?.appending("Trash")
-        self.home = home.map { [$0] + [Self.resolved($0)].compactMap(\.self) } ?? []
-    }
-
-    /// Returns the globs of the trash, relative to the roots.
-    func globs(below roots: [PathBytes]) -> [Glob] {
-        var patterns: Set<[UInt8]> = [Array("**/.Trash-[0-9]*".utf8), Array("**/.Trash/[0-9]*".utf8)]
-        for trash in home {
-            for root in roots.flatMap({ [$0] + [Self.resolved($0)].compactMap(\.self) }) {
+        for trash in home.map(forms) ?? [] {
+            for root in roots.flatMap(forms) {
                 if root.isInside(trash) {
                     patterns.insert(Array("**".utf8))
                 } else if let relative = trash.relative(to: root), !relative.isEmpty {
@@ -29,6 +22,9 @@ struct TrashPlaces {
         return patterns.sorted { $0.lexicographicallyPrecedes($1) }
             .compactMap { try? Glob($0, options: Glob.Options(matchesHidden: true)) }
     }
+
+    /// Returns the path as written, and with links resolved.
+    private static func forms(of path: PathBytes) -> [PathBytes] { [path] + [resolved(path)].compactMap(\.self) }
 
     /// Returns the path with the links in its deepest existing directory resolved.
     private static func resolved(_ path: PathBytes) -> PathBytes? {
@@ -55,8 +51,7 @@ extension DecodedRule {
     /// Excludes the trash, in which the action would otherwise find what it has put there.
     mutating func excludeTrash(_ environment: RuleLoader.Environment) {
         guard usesTrash else { return }
-        let places = TrashPlaces(environment)
-        let roots = rule.filter.roots.map { PathBytes($0) }
-        rule.filter.outputs = GlobSet(rule.filter.outputs.globs + places.globs(below: roots))
+        let globs = TrashPlaces.globs(below: rule.roots, environment)
+        rule.filter.outputs = GlobSet(rule.filter.outputs.globs + globs)
     }
 }

@@ -20,7 +20,7 @@ struct YAMLFile {
         if let problem = hostEnvironment.distrust(path) {
             throw Diagnostic(.error, file: shown, message: problem.message, help: problem.help)
         }
-        source = try TextCheck.source(path, shown: shown, limit: hostEnvironment.maximumFileSize)
+        source = try TextCheck.source(path, shown: shown)
         problems = DiagnosticCollector(source)
         do throws(TextProblem) {
             let document = try YAMLParser.parse(source)
@@ -42,7 +42,7 @@ package enum YAMLReader {
     package static func json(from file: PathBytes) -> Result<PositionedValue, Problem> {
         let shown = file.description
         do throws(Diagnostic) {
-            let source = try TextCheck.source(file, shown: shown, limit: 4 << 20)
+            let source = try TextCheck.source(file, shown: shown)
             do throws(TextProblem) {
                 let (root, problems) = try YAMLParser.parse(source)
                 if let problem = problems.min(by: { $0.range.lowerBound < $1.range.lowerBound }) { throw problem }

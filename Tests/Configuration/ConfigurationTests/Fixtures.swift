@@ -116,13 +116,17 @@ struct FakeCatalog: HandlerCatalog {
 }
 
 /// Creates a loader whose environment is the same on every machine.
-func makeLoader(in directory: PathBytes, maximumFileSize: Int = 4 << 20) -> RuleLoader {
+func makeLoader(in directory: PathBytes) -> RuleLoader {
     let environment = ["INBOX": "/srv/in", "ODD": "/srv/a*b", "EMPTY": "", "TWICE": "${path}"]
     return RuleLoader(
         catalog: FakeCatalog(),
         hostEnvironment: RuleLoader.Environment(
-            home: "/home/ada", environment: { environment[$0] }, currentDirectory: directory,
-            maximumFileSize: maximumFileSize))
+            home: "/home/ada", environment: { environment[$0] }, currentDirectory: directory))
+}
+
+extension DiagnosticText {
+    /// Returns all diagnostics, each followed by a newline.
+    static func text(of diagnostics: [Diagnostic]) -> String { diagnostics.map { text(of: $0) + "\n" }.joined() }
 }
 
 extension RuleLoader {

@@ -1,9 +1,10 @@
-import Configuration
 import Glibc
 import Rules
 import System
 import Testing
 import TestKit
+
+@testable import Configuration
 
 struct RuleLoaderTests {
     private let good = "rules: [{ path: in/*, action: log }]\n"
@@ -152,9 +153,11 @@ struct RuleLoaderTests {
 
     @Test func `a file of exactly the maximum size is read`() {
         withTempTree { tree in
-            TestFile.write(tree.path("a.yaml"), good)
-            #expect(!makeLoader(in: tree.root, maximumFileSize: good.utf8.count).load(["a.yaml"]).hasErrors)
-            #expect(makeLoader(in: tree.root, maximumFileSize: good.utf8.count - 1).load(["a.yaml"]).hasErrors)
+            let rest = String(repeating: "#", count: TextCheck.maximumSize - good.utf8.count)
+            TestFile.write(tree.path("a.yaml"), good + rest)
+            #expect(!makeLoader(in: tree.root).load(["a.yaml"]).hasErrors)
+            TestFile.write(tree.path("a.yaml"), good + rest + "#")
+            #expect(makeLoader(in: tree.root).load(["a.yaml"]).hasErrors)
         }
     }
 
