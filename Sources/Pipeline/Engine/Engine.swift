@@ -1,3 +1,4 @@
+package import FileEvents
 package import Logging
 package import Monitoring
 package import Records
@@ -12,7 +13,8 @@ package import Watching
 /// Everything happens on the thread that calls ``run()``, except watching and actions, which have their own threads.
 package final class Engine: Sendable {
     let context: EngineContext
-    let dueRequests = DuePathRequests()
+    /// The requests for due paths, which the engine's thread answers at the end of a turn.
+    let dueRequests = Mutex<[@Sendable (borrowing EngineLoop) -> Void]>([])
 
     /// Creates an engine that is not running.
     ///

@@ -10,15 +10,6 @@ import Watching
 
 // Runs that watch nothing.
 extension EngineLoop {
-    mutating func answerDueRequests() {
-        for (wanted, request) in dueRequests.take() { request.end(wanted.answer(dispatcher, &reconciler, at: now)) }
-    }
-
-    /// Returns all due paths.
-    mutating func duePaths() -> [DuePath] {
-        DuePathRequest(limit: .max, isWanted: { _ in true }).answer(dispatcher, &reconciler, at: now).paths
-    }
-
     /// Starts a run whose watcher never sends a hint.
     init(unwatched engine: Engine) {
         do {
@@ -40,7 +31,7 @@ extension EngineLoop {
 
 // Queries of the summary and of simulations.
 extension EngineLoop {
-    package var queue: EngineStatus.Queue { dispatcher.jobs.count(reconciler).jobs }
+    package var queue: EngineStatus.Queue { dispatcher.jobs.count().jobs }
 
     /// Returns the ledger row of a path; nil if there is no such rule.
     package func row(of rule: String, at path: PathBytes) -> LedgerRow? {
@@ -55,18 +46,18 @@ extension EngineLoop {
     /// The paths of jobs whose event is only a change made by their own program.
     package var repeats: [(rule: String, paths: [PathBytes])] {
         dispatcher.jobs.rules.flatMap { state in
-            reconciler.views[state.index].sortedOffers.filter(\.isRepeat).map { (state.rule.name, $0.paths) }
+            state.view.sortedOffers.filter(\.isRepeat).map { (state.rule.name, $0.paths) }
         }
     }
 
     /// Whether a job of the rule for a path runs, or its result is not recorded yet.
     package func isRunning(_ path: PathBytes, for rule: String) -> Bool {
-        dispatcher.jobs.rules[rule].map { reconciler.views[$0.index].offer(at: path)?.isRunning ?? false } ?? false
+        dispatcher.jobs.rules[rule].map { $0.view.offer(at: path)?.isRunning ?? false } ?? false
     }
 
     /// Whether a path has an unfinished job of the rule, or is due.
     package func isDue(_ path: PathBytes, for rule: String) -> Bool {
-        dispatcher.jobs.rules[rule].map { reconciler.views[$0.index].isDue(path) || $0.jobs.contains(path) } ?? false
+        dispatcher.jobs.rules[rule].map { $0.view.isDue(path) || $0.jobs.contains(path) } ?? false
     }
 }
 

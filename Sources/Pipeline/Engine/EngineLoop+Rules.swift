@@ -20,8 +20,8 @@ extension EngineLoop {
     mutating func restore(except running: Set<RuleID> = []) {
         for state in dispatcher.jobs.rules where !running.contains(state.id) {
             restoreJobs(state)
-            reconciler.views[state.index].restore(engine.store.positions(of: state.id))
-            reconciler.views[state.index].restoreDue(engine.store.duePaths(of: state.id), at: now)
+            state.view.restore(engine.store.positions(of: state.id))
+            state.view.restoreDue(engine.store.duePaths(of: state.id), at: now)
         }
     }
 
@@ -61,9 +61,9 @@ extension EngineLoop {
                 events.append(job.event)
             }
         }
-        reconciler.views[state.index].restoreFrozen(events)
+        state.view.restoreFrozen(events)
         conditions.interrupted = dispatcher.jobs.interrupted(offers, state)
-        reconciler.views[state.index].restore(offers, at: now)
+        state.view.restore(offers, at: now)
         dispatcher.givenUp.queue(numbers, of: state)
     }
 
@@ -122,17 +122,16 @@ extension EngineLoop {
 
     /// Runs other rules, now that the watcher watches for them.
     mutating func change(to next: RunState.NextRules) {
-        dispatcher.putBack(&reconciler, at: now)
+        dispatcher.putBack(at: now)
         // The rows of the previous rules are committed before the new rules read theirs.
         persist()
         let running = Set(dispatcher.jobs.rules.map(\.id))
         let unloaded = engine.store.stored.unloaded
         let start = RuleStarts(next.ruleset, engine.store, engine.options, running: running, on: engine.host)
-        dispatcher.change(to: next.ruleset, start.rules)
         reportNewPaths(in: next.ruleset, insteadOf: conditions.ruleset)
         conditions.ruleset = next.ruleset
         reconciler.change(to: start.views, at: now)
-        for index in start.rules.indices { reconciler.views[index].wakeAll() }
+        dispatcher.change(to: next.ruleset)
         (run.reselected, run.ignoring) = (start.reselected, start.ignoring)
         restore(except: running)
         dispatcher.pauses = dispatcher.pauses.renamed(for: next.ruleset, in: engine.store)
@@ -168,7 +167,7 @@ extension EngineLoop {
         change(&dispatcher.pauses)
         guard dispatcher.pauses != before else { return }
         dispatcher.jobs.changes.pauses = dispatcher.pauses
-        dispatcher.putBackPaused(&reconciler, at: now)
+        dispatcher.putBackPaused(at: now)
         engine.report(.paused(dispatcher.pauses))
     }
 

@@ -17,12 +17,11 @@ package import Watching
 /// commit. It waits for nothing but disks: between two turns the owner sleeps until ``nextWake``. It belongs to one
 /// thread.
 package struct EngineLoop: ~Copyable {
-    let engine: EngineContext
-    let dueRequests: DuePathRequests
+    let owner: Engine
     let watcher: any HintProducer
     private let hints: HintQueue
     let conditions: Conditions
-    var reconciler: Reconciler
+    let reconciler: Reconciler
     var dispatcher: Dispatcher
     var run: RunState
     var now: ContinuousClock.Instant
@@ -63,18 +62,19 @@ package struct EngineLoop: ~Copyable {
             writer: { conditions.writer(of: $1, rule: $0) },
             warn: { [report = engine.report] in report(.notice($0)) })
         let stored = engine.store.stored
-        self.engine = engine
-        dueRequests = owner.dueRequests
+        self.owner = owner
         self.watcher = watcher
         hints = queue
         self.conditions = conditions
         self.reconciler = reconciler
-        dispatcher = Dispatcher(engine, start.rules, conditions)
+        dispatcher = Dispatcher(engine, reconciler, conditions)
         run = RunState()
         (run.reselected, run.ignoring) = (start.reselected, start.ignoring)
         now = host.clock.now()
         takeOver(stored)
     }
+
+    var engine: EngineContext { owner.context }
 
     /// Restores the state that an earlier run has left, and commits the start.
     private mutating func takeOver(_ stored: StoredState) {
@@ -93,7 +93,7 @@ package struct EngineLoop: ~Copyable {
     /// The latest time of the next turn; nil if only a message or a hint requires one.
     package var nextWake: ContinuousClock.Instant? {
         let settled = run.phase == .running ? reconciler.nextDeadline : nil
-        let others = [run.limit, run.storeRetry, run.nextSign, dispatcher.nextDeadline(after: now, reconciler)]
+        let others = [run.limit, run.storeRetry, run.nextSign, dispatcher.nextDeadline(after: now)]
         return ([settled] + others).compactMap(\.self).min()
     }
 
@@ -108,7 +108,7 @@ package struct EngineLoop: ~Copyable {
     /// - Returns: Whether the run is over.
     package mutating func next(isLeasing: Bool = true) -> Bool {
         let (received, waiting) = receive()
-        if conditions.asksForWork { conditions.interrupted = dispatcher.jobs.interrupted(reconciler) }
+        if conditions.asksForWork { conditions.interrupted = dispatcher.jobs.interrupted() }
         settle()
         if isLeasing { dispatch() }
         persist()
@@ -147,10 +147,10 @@ package struct EngineLoop: ~Copyable {
         var waiting: [@Sendable () -> Void] = []
         for message in messages {
             switch message {
-            case .ended(let series): dispatcher.recordEnd(of: series, &reconciler, at: now)
+            case .ended(let series): dispatcher.recordEnd(of: series, at: now)
             case .advanced(let job, let steps, let outputs):
-                dispatcher.record(steps, writing: outputs, of: job, &reconciler)
-            case .declared(let job, let path): dispatcher.declare(path, of: job, &reconciler)
+                dispatcher.record(steps, writing: outputs, of: job)
+            case .declared(let job, let path): dispatcher.declare(path, of: job)
             case .rescan:
                 engine.monitor.recordRescan(.asked)
                 watcher.rescan()
@@ -167,12 +167,8 @@ package struct EngineLoop: ~Copyable {
                 run.isForced = true
             }
         }
-        for series in overdue { dispatcher.record(series, &reconciler, at: now) }
+        for series in overdue { dispatcher.record(series, at: now) }
         return (batch.hints.count, waiting)
-    }
-
-    mutating func carryOut(_ command: JobCommand) {
-        JobCommandRunner(engine: engine, now: now).carryOut(command, &dispatcher, &reconciler)
     }
 
     private mutating func receive(_ batch: inout HintQueue.Batch) {
@@ -183,7 +179,7 @@ package struct EngineLoop: ~Copyable {
             change(to: next)
         }
         reconciler.receive(batch, at: now)
-        if !batch.hints.isEmpty { dispatcher.putBackSettling(&reconciler, at: now) }
+        if !batch.hints.isEmpty { dispatcher.putBackSettling(at: now) }
         let queues = dispatcher.jobs.rules.filter { $0.jobs.waitingCount > 0 }
         for hint in batch.hints {
             reconciler.wake(ReadyGate.gate(hint.path))
@@ -250,7 +246,7 @@ package struct EngineLoop: ~Copyable {
                 settled.append(event)
                 let state = dispatcher.jobs.rules[view]
                 // The end of a listing follows the paths that it found.
-                let after = event.kind == .scanEnded ? reconciler.views[view].lastDuePosition : 0
+                let after = event.kind == .scanEnded ? state.view.lastDuePosition : 0
                 dispatcher.jobs.store(event, state, isInterrupted: isUncertain, after: after, at: now)
                 state.ruleGates.batch?.record(event.path, at: now)
             case .gone(let view, let path, let wasHandled):
@@ -271,25 +267,25 @@ package struct EngineLoop: ~Copyable {
         reconciler.shared.ledger.visit(state.id, inside: "/") { path, _ in
             if state.rule.root(matching: path) == nil { unmatched.append(path) }
         }
-        for path in unmatched { reconciler.views[index].forget(path) }
+        for path in unmatched { state.view.forget(path) }
     }
 
     // MARK: Dispatch
 
     private mutating func dispatch() {
-        for state in dispatcher.jobs.rules.active(reconciler) {
+        for state in dispatcher.jobs.rules.active {
             state.jobs.advance(to: now)
-            dispatcher.closeBatch(state, reconciler)
+            dispatcher.closeBatch(state)
         }
-        guard run.phase != .ending, run.storeError == nil, dispatcher.hasWork(reconciler) else { return }
+        guard run.phase != .ending, run.storeError == nil, dispatcher.hasWork() else { return }
         drain()
         // No batch waits for more files if none are expected.
         let isLast = engine.options.isOnce && run.isReady && reconciler.isSettled
         let isGathering = run.phase == .running && !isLast
-        dispatcher.fill(&reconciler, at: now, isGathering: isGathering)
+        dispatcher.fill(at: now, isGathering: isGathering)
         // The ledger row of a stored event and its job belong to one commit.
         guard applyEffects() else { return }
-        dispatcher.fill(&reconciler, at: now, isGathering: isGathering)
+        dispatcher.fill(at: now, isGathering: isGathering)
     }
 
     // MARK: Persist
@@ -303,9 +299,9 @@ package struct EngineLoop: ~Copyable {
         if !isPausing { dispatcher.prepared.submit(running: dispatcher.lanes.count) }
         // Before the rules can change, since effects refer to them by index. Stored jobs start in the next turn.
         if applyEffects() { engine.mailbox.wake() }
-        dispatcher.jobs.collect(reconciler)
+        dispatcher.jobs.collect()
         guard !isPausing else { return }
-        let changes = dispatcher.jobs.changes(of: reconciler)
+        let changes = dispatcher.jobs.allChanges()
         if let error = engine.store.commit(changes, at: ClockPair(engine.host.clock.time(), now)) {
             if run.storeError != error { engine.report(.journal(error)) }
             run.storeError = error
@@ -348,10 +344,10 @@ package struct EngineLoop: ~Copyable {
             // There may be space by now, and successfully stored changes do not count as failed.
             run.storeRetry = nil
             run.limit = now + RunState.drainLimit
-            engine.report(.draining(jobs: dispatcher.dueJobs(reconciler)))
+            engine.report(.draining(jobs: dispatcher.dueJobs()))
         case .ending:
             run.limit = now + RunState.endLimit
-            dispatcher.putBack(&reconciler, at: now)
+            dispatcher.putBack(at: now)
             engine.stopSignal.raise()
         }
     }
@@ -372,11 +368,11 @@ package struct EngineLoop: ~Copyable {
     private func isHandled(_ state: RuleState) -> Bool {
         if state.ruleGates.window?.opens != nil { return true }
         return state.jobs.jobs.allSatisfy { $0.isStored && $0.waiting.map { !$0.cause.passesSoon } ?? false }
-            && reconciler.views[state.index].dueCount == reconciler.views[state.index].heldCount
+            && state.view.dueCount == state.view.heldCount
     }
 
     private mutating func recordTurn(hints: Int) {
-        let (queue, pending) = dispatcher.jobs.count(reconciler)
+        let (queue, pending) = dispatcher.jobs.count()
         engine.monitor.recordTurn(
             run.phase, isReady: run.isReady, hints: hints, settling: reconciler.settling, held: reconciler.held,
             queue: queue, pauses: dispatcher.pauses, slots: dispatcher.lanes.status, pending: pending,
@@ -391,7 +387,7 @@ package struct EngineLoop: ~Copyable {
     private func longWaits() -> [LongWait] {
         var waits: [LongWait] = []
         for state in dispatcher.jobs.rules where !state.waits.all.isEmpty {
-            state.waits.keep { reconciler.views[state.index].isUnfinished($0) || state.jobs.contains($0) }
+            state.waits.keep { state.view.isUnfinished($0) || state.jobs.contains($0) }
             waits += state.waits.all.values
         }
         return waits
@@ -399,7 +395,7 @@ package struct EngineLoop: ~Copyable {
 
     /// Stops watching, and returns the summary.
     package mutating func end() -> EngineSummary {
-        let due = engine.options.isDry ? duePaths() : []
+        let due = engine.options.isDry ? duePaths().paths : []
         watcher.stop()
         dispatcher.prepared.refuse()
         late += hints.take().hints

@@ -6,10 +6,9 @@ import Rules
 import Running
 import System
 
-/// The rules and their views at the start of a run, or after a reload.
+/// The views of the rules at the start of a run, or after a reload.
 struct RuleStarts {
     var views: [View] = []
-    var rules: [RuleState] = []
     /// The indexes of the rules that match other paths than in their last run.
     var reselected: [Int] = []
     /// The indexes of the cleaning rules that run for the first time and ignore existing files.
@@ -23,10 +22,7 @@ struct RuleStarts {
     ///   - options: The modes of the run.
     ///   - running: The ids of the rules that ran until now, and miss nothing.
     ///   - host: The clocks.
-    init(
-        _ ruleset: Ruleset, _ store: any Journal, _ options: EngineOptions, running: Set<RuleID> = [],
-        on host: Host
-    ) {
+    init(_ ruleset: Ruleset, _ store: any Journal, _ options: EngineOptions, running: Set<RuleID> = [], on host: Host) {
         // If this run is killed before everything has been compared, the times of files show what has changed since.
         let stored = store.register(ruleset.records, isWatching: options.isWatching, at: host.clock.fileTime())
         let last = store.stored.lastCommit
@@ -34,7 +30,6 @@ struct RuleStarts {
             let scan = rule.initialScan(
                 stored.start, isOnce: options.isOnce, isRunning: running.contains(stored.id), last: last)
             views.append(View(rule, id: stored.id, initialScan: scan, isOnce: options.isOnce))
-            rules.append(RuleState(id: stored.id, rule: rule))
             if case .reselected = stored.start { reselected.append(index) }
             if case .ignore = scan, rule.isCleaning { ignoring.append(index) }
         }

@@ -2,7 +2,7 @@ package import FileEvents
 import Gates
 package import Monitoring
 import PluginProtocol
-package import Reconciling
+import Reconciling
 package import Records
 package import Rules
 import System
@@ -28,20 +28,17 @@ extension JobRegistry {
     }
 
     /// Records the steps of a running job that have succeeded.
-    package mutating func record(
-        _ steps: [FinishedStep], _ number: UInt64, _ state: RuleState, _ reconciler: inout Reconciler
-    ) {
+    package mutating func record(_ steps: [FinishedStep], _ number: UInt64, _ state: RuleState) {
         guard var job = state.jobs[number] else { return }
         for step in steps.dropFirst(job.finishedSteps.count) {
             var step = step
             step.hasRemovedInput =
-                !job.isStored && state.rule.mayRemoveInput(job)
-                && !reconciler.views[state.index].hasSameFile(of: number)
-            reconciler.views[state.index].finishStep(number, removedInput: step.hasRemovedInput)
+                !job.isStored && state.rule.mayRemoveInput(job) && !state.view.hasSameFile(of: number)
+            state.view.finishStep(number, removedInput: step.hasRemovedInput)
             job.finishedSteps.append(step)
             job.isInterrupted = false
             let mayRemove = state.rule.mayRemoveInput(job)
-            reconciler.views[state.index].update(number) { $0.mayRemoveInput = mayRemove }
+            state.view.update(number) { $0.mayRemoveInput = mayRemove }
         }
         state.jobs.update(number) { $0 = job }
     }
@@ -51,8 +48,7 @@ extension JobRegistry {
     /// - Returns: The reports of the jobs whose actions have started, unless `on_failure` follows: those are reported
     ///   when it is finished.
     package mutating func record(
-        _ result: AttemptResult, _ state: RuleState, wasRestarted: Bool, _ reconciler: inout Reconciler,
-        at now: ContinuousClock.Instant
+        _ result: AttemptResult, _ state: RuleState, wasRestarted: Bool, at now: ContinuousClock.Instant
     ) -> [AttemptReport] {
         let isCollected = result.rule.value.isCollected
         // Jobs that ran together and failed together are retried together.
@@ -64,37 +60,35 @@ extension JobRegistry {
                 duration: isCollected ? result.duration : result.duration / result.parts.count,
                 random: random, wasRestarted: wasRestarted, now: now,
                 batch: isCollected ? result.parts[0].job.id : part.job.id)
-            return record(ended, &reconciler)
+            return record(ended)
         }
     }
 
     /// Records the end of one job of an attempt.
     ///
     /// - Returns: Nil if its action has not started, or if its outcome is reported when `on_failure` is finished.
-    private mutating func record(_ ended: EndedAttempt, _ reconciler: inout Reconciler) -> AttemptReport? {
+    private mutating func record(_ ended: EndedAttempt) -> AttemptReport? {
         let state = ended.state
-        if let seen = ended.part.seen { reconciler.views[state.index].recordSeen(seen, by: ended.number) }
+        if let seen = ended.part.seen { state.view.recordSeen(seen, by: ended.number) }
         switch ended.part.termination {
-        case .waiting(let waiting, let pause): postpone(ended, waiting, until: ended.now + pause, &reconciler)
+        case .waiting(let waiting, let pause): postpone(ended, waiting, until: ended.now + pause)
         case .gone, .changed:
             if case .changed = ended.part.termination {
                 report(.superseded(rule: state.rule.name, job: ended.job.id, path: ended.job.event.path))
             }
             state.jobs.update(ended.number) { $0.attempt -= 1 }
-            reconciler.views[ended.state.index].withdraw(ended.number, at: ended.now)
+            state.view.withdraw(ended.number, at: ended.now)
         case .outcome(var outcome):
             if ended.wasRestarted, outcome.isInterrupted {
                 outcome.message = "stopped, because the file changed while it ran"
                 outcome.code = "restarted"
             }
-            return record(ended, outcome, &reconciler)
+            return record(ended, outcome)
         }
         return nil
     }
 
-    private mutating func postpone(
-        _ ended: EndedAttempt, _ waiting: Waiting, until time: ContinuousClock.Instant, _ reconciler: inout Reconciler
-    ) {
+    private mutating func postpone(_ ended: EndedAttempt, _ waiting: Waiting, until time: ContinuousClock.Instant) {
         let (state, number) = (ended.state, ended.number)
         let path = ended.job.event.path
         let gate =
@@ -108,29 +102,25 @@ extension JobRegistry {
             job.waiting = waiting
             job.schedule?.putBack(until: time)
         }
-        reconciler.views[ended.state.index].postpone(number, for: gate, until: time, wait.reason)
+        state.view.postpone(number, for: gate, until: time, wait.reason)
     }
 
-    private mutating func record(
-        _ ended: EndedAttempt, _ outcome: Outcome, _ reconciler: inout Reconciler
-    ) -> AttemptReport? {
+    private mutating func record(_ ended: EndedAttempt, _ outcome: Outcome) -> AttemptReport? {
         let (state, job) = (ended.state, ended.job)
         let rule = state.rule
         if ended.part.hasStarted, !outcome.isInterrupted { state.gates.recordEnd(of: job.event.path, at: ended.now) }
         chains.end(job.id, at: host.clock.time())
         for output in outcome.outputs { chains.add(output, of: job.event.path) }
-        for output in ended.part.outputs.sorted() {
-            reconciler.views[state.index].recordOwnWrite(output, of: ended.number)
-        }
+        for output in ended.part.outputs.sorted() { state.view.recordOwnWrite(output, of: ended.number) }
         let record = AttemptRecord(of: ended.part, outcome, ended.started, ended.duration)
         let time = host.clock.time()
         let fate = Fate(of: outcome, job, rule, random: ended.random ?? host.random(), at: time)
         if let unreported = job.givenUp(record, rule) {
-            giveUp(ended, outcome, unreported, &reconciler)
+            giveUp(ended, outcome, unreported)
             return nil
         }
         changes.attempts.append((job.id, record))
-        apply(fate, outcome, of: ended, &reconciler)
+        apply(fate, outcome, of: ended)
         return AttemptReport(
             job, rule, attempt: job.attempt, outcome, duration: record.duration, fate.state, pause: fate.pause,
             hasStarted: ended.part.hasStarted, at: time)
@@ -138,13 +128,11 @@ extension JobRegistry {
 
     /// Commits that a job was given up, or that its `on_failure` was interrupted; `on_failure` then starts or
     /// resumes.
-    private mutating func giveUp(
-        _ ended: EndedAttempt, _ outcome: Outcome, _ job: Job, _ reconciler: inout Reconciler
-    ) {
+    private mutating func giveUp(_ ended: EndedAttempt, _ outcome: Outcome, _ job: Job) {
         let (state, number) = (ended.state, ended.number)
-        recordEffects(ended, outcome, mayHaveRemoved: false, &reconciler)
+        recordEffects(ended, outcome, mayHaveRemoved: false)
         let mayRemove = state.rule.mayRemoveInput(job)
-        reconciler.views[ended.state.index].update(number) { $0.mayRemoveInput = mayRemove }
+        state.view.update(number) { $0.mayRemoveInput = mayRemove }
         state.jobs.update(number) { current in
             current.failure = current.failure ?? job.failure
             (current.previous, current.isInterrupted) = (job.previous, job.isInterrupted)
@@ -152,11 +140,9 @@ extension JobRegistry {
     }
 
     /// Records the steps of an attempt, and whether it has removed the file or may have removed it.
-    private mutating func recordEffects(
-        _ ended: EndedAttempt, _ outcome: Outcome, mayHaveRemoved: Bool, _ reconciler: inout Reconciler
-    ) {
+    private mutating func recordEffects(_ ended: EndedAttempt, _ outcome: Outcome, mayHaveRemoved: Bool) {
         let digest = ended.job.event.snapshot.digest
-        reconciler.views[ended.state.index].update(ended.number) { offer in
+        ended.state.view.update(ended.number) { offer in
             if let digest { offer.event.snapshot.digest = digest }
             if ended.part.hasRemovedInput { offer.hasRemovedInput = true }
             // Applies until the step has succeeded, since a later attempt does not show what this one has done.
@@ -172,14 +158,12 @@ extension JobRegistry {
         }
     }
 
-    private mutating func apply(
-        _ fate: Fate, _ outcome: Outcome, of ended: EndedAttempt, _ reconciler: inout Reconciler
-    ) {
+    private mutating func apply(_ fate: Fate, _ outcome: Outcome, of ended: EndedAttempt) {
         let (state, number, now) = (ended.state, ended.number, ended.now)
         // A built-in step that has failed may have removed the file.
         let step = state.rule.actions.dropFirst(ended.job.steps.count).first
         let mayHaveRemoved = outcome.result == .retry && step?.traits.contains(.removesInput) ?? false
-        recordEffects(ended, outcome, mayHaveRemoved: mayHaveRemoved, &reconciler)
+        recordEffects(ended, outcome, mayHaveRemoved: mayHaveRemoved)
         switch fate {
         case .again(let pause, let counts):
             state.jobs.update(number) { job in
@@ -188,14 +172,14 @@ extension JobRegistry {
             }
             let isOvertaken = ended.wasRestarted && outcome.isInterrupted
             let termination = isOvertaken ? Reconciler.Termination.overtaken : .retry(at: now + pause, counts: counts)
-            reconciler.views[state.index].finish(number, termination, at: now)
+            state.view.finish(number, termination, at: now)
         case .ended(let jobState):
             if jobState == .succeeded, ended.job.event.origin == .manual {
-                reconciler.views[state.index].recordApplied(ended.job.event)
+                state.view.recordApplied(ended.job.event)
             }
             if jobState == .failed, outcome.isCut { state.jobs.update(number) { $0.isInterrupted = true } }
             let isUntouched = !ended.part.input.hasStartedBefore && ended.job.steps.isEmpty
-            end(number, state, jobState, outcome, of: ended.batch, isUntouched: isUntouched, &reconciler, at: now)
+            end(number, state, jobState, outcome, of: ended.batch, isUntouched: isUntouched, at: now)
         }
     }
 

@@ -13,6 +13,7 @@ package struct JobRegistry: ~Copyable {
     /// The outputs of the latest actions.
     package let chains: OutputChains
     package let report: @Sendable (EngineReport) -> Void
+    package let reconciler: Reconciler
     package var rules: RunningRules
     /// The changes that are not committed yet.
     package var changes = TurnChanges()
@@ -22,24 +23,23 @@ package struct JobRegistry: ~Copyable {
     private var number: UInt64
 
     package init(
-        _ ruleset: Ruleset, _ rules: [RuleState], _ journal: any Journal, _ chains: OutputChains, on host: Host,
+        _ ruleset: Ruleset, _ reconciler: Reconciler, _ journal: any Journal, _ chains: OutputChains, on host: Host,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {
         (self.journal, self.host, self.chains, self.report) = (journal, host, chains, report)
-        self.rules = RunningRules(ruleset, rules)
+        self.reconciler = reconciler
+        rules = RunningRules(ruleset, reconciler, at: host.clock.time())
         number = journal.stored.number
     }
 
     // MARK: Leases
 
     /// Leases a candidate.
-    package mutating func lease(
-        _ candidate: Reconciler.Candidate, _ state: RuleState, _ reconciler: inout Reconciler
-    ) -> OpenJob {
+    package mutating func lease(_ candidate: Reconciler.Candidate, _ state: RuleState) -> OpenJob {
         var candidate = candidate
         if let age = state.gates.age { candidate.event = age.opened(candidate.event) }
         reconciler.shared.number = max(reconciler.shared.number, number)
-        let offer = reconciler.views[candidate.view].lease(candidate)
+        let offer = state.view.lease(candidate)
         number = max(number, offer.number)
         let rule = state.rule
         var job: Job
@@ -62,7 +62,7 @@ package struct JobRegistry: ~Copyable {
             job.isInterrupted = true
         }
         job.mayHaveRunBefore = offer.isUncertain || offer.isInterrupted
-        reconciler.views[state.index].update(offer.number) { offer in
+        state.view.update(offer.number) { offer in
             offer.hasSteps = !job.steps.isEmpty
             offer.mayRemoveInput = rule.mayRemoveInput(job)
         }
@@ -73,9 +73,7 @@ package struct JobRegistry: ~Copyable {
     /// Leases a due stored job.
     ///
     /// - Returns: Nil if it ends without running.
-    package mutating func lease(
-        stored job: Job, _ state: RuleState, _ reconciler: inout Reconciler, at time: GateTime
-    ) -> OpenJob? {
+    package mutating func lease(stored job: Job, _ state: RuleState, at time: GateTime) -> OpenJob? {
         var job = job
         job.mayHaveRunBefore = job.isInterrupted
         job.attempt += 1
@@ -89,7 +87,7 @@ package struct JobRegistry: ~Copyable {
         job.schedule?.isRunning = true
         state.jobs.update(job.number) { $0 = job }
         guard let outcome = job.interruptedTooOften(state.rule.retry) else { return OpenJob(job, nil) }
-        endUnrun(job, state, outcome, &reconciler, at: time.now)
+        endUnrun(job, state, outcome, at: time.now)
         return nil
     }
 
@@ -110,9 +108,7 @@ package struct JobRegistry: ~Copyable {
     }
 
     /// Puts a leased job back that has not started, as if it had not been leased.
-    package mutating func putBack(
-        _ number: UInt64, _ state: RuleState, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
-    ) {
+    package mutating func putBack(_ number: UInt64, _ state: RuleState, at now: ContinuousClock.Instant) {
         guard let job = state.jobs[number] else { return }
         chains.end(job.id, at: host.clock.time())
         if job.attempt == 1 { state.gates.loop.takeBack(job.event.path) }
@@ -120,7 +116,7 @@ package struct JobRegistry: ~Copyable {
             job.attempt -= 1
             job.schedule?.putBack(until: now)
         }
-        reconciler.views[state.index].putBack(number, at: now)
+        state.view.putBack(number, at: now)
     }
 
     // MARK: Rows
@@ -146,31 +142,28 @@ package struct JobRegistry: ~Copyable {
     ///   - outcome: The outcome of its last attempt.
     ///   - batch: The first job of that attempt.
     ///   - isUntouched: Whether none of its actions has started in an earlier attempt.
-    ///   - reconciler: The reconciler, which has received all hints that were queued when the result arrived.
-    ///   - now: The current time.
+    ///   - now: The current time; all hints that were queued when the result arrived have been received.
     package mutating func end(
         _ number: UInt64, _ state: RuleState, _ jobState: JobState, _ outcome: Outcome, of batch: JobID? = nil,
-        isUntouched: Bool = false, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
+        isUntouched: Bool = false, at now: ContinuousClock.Instant
     ) {
         guard let job = state.jobs.remove(number) else { return }
-        let index = state.index
-        end(OpenJob(job, reconciler.views[index].offer(number)), jobState, outcome, of: batch)
+        end(OpenJob(job, state.view.offer(number)), jobState, outcome, of: batch)
         let termination = Reconciler.Termination(jobState, outcome)
         if job.isStored {
-            reconciler.views[index].endFrozen(job.event, termination, at: now)
+            state.view.endFrozen(job.event, termination, at: now)
         } else if termination == .gone, isUntouched {
-            reconciler.views[index].withdraw(number, isReported: true, at: now)
+            state.view.withdraw(number, isReported: true, at: now)
         } else {
-            reconciler.views[index].finish(number, termination, at: now)
+            state.view.finish(number, termination, at: now)
         }
     }
 
     /// Ends a leased job without running it.
     package mutating func endUnrun(
-        _ job: Job, _ state: RuleState, _ outcome: Outcome, _ reconciler: inout Reconciler,
-        at now: ContinuousClock.Instant
+        _ job: Job, _ state: RuleState, _ outcome: Outcome, at now: ContinuousClock.Instant
     ) {
-        end(job.number, state, .failed, outcome, &reconciler, at: now)
+        end(job.number, state, .failed, outcome, at: now)
         reportUnrun(job, state, outcome, .failed)
     }
 
@@ -182,7 +175,7 @@ package struct JobRegistry: ~Copyable {
     }
 
     /// The changes to commit: of jobs, of the ledger, of read positions and of due paths.
-    package func changes(of reconciler: borrowing Reconciler) -> TurnChanges {
+    package func allChanges() -> TurnChanges {
         var changes = changes
         for (rule, rows) in reconciler.shared.ledger.changes { changes.rows[rule, default: [:]].merge(rows) { $1 } }
         changes.positions = reconciler.shared.carriedChanges
@@ -199,10 +192,10 @@ package struct JobRegistry: ~Copyable {
     // MARK: Effects of the reconciler
 
     /// Collects the rows of changed jobs for the commit.
-    package mutating func collect(_ reconciler: borrowing Reconciler) {
-        for state in rules.active(reconciler) {
+    package mutating func collect() {
+        for state in rules.active {
             for job in state.jobs.takeChanged() { store(OpenJob(job, nil)) }
-            for (number, offer) in reconciler.views[state.index].changedOffers {
+            for (number, offer) in state.view.changedOffers {
                 guard let job = state.jobs[number] else { continue }
                 if let offer {
                     let hasNewEvent = offer.isRepeat || changes.jobs[job.id]?.isNew ?? false
@@ -286,11 +279,11 @@ package struct JobRegistry: ~Copyable {
     // MARK: Queries
 
     /// The numbers of unfinished jobs, and the numbers of pending ones by rule; due paths count as pending.
-    package func count(_ reconciler: borrowing Reconciler) -> (jobs: EngineStatus.Queue, pending: [String: Int]) {
+    package func count() -> (jobs: EngineStatus.Queue, pending: [String: Int]) {
         var (jobs, byRule) = (EngineStatus.Queue(), [String: Int]())
-        for state in rules.active(reconciler) {
-            let waiting = reconciler.views[state.index].retryingCount + state.jobs.waitingCount
-            let pending = reconciler.views[state.index].dueCount + waiting
+        for state in rules.active {
+            let waiting = state.view.retryingCount + state.jobs.waitingCount
+            let pending = state.view.dueCount + waiting
             jobs.pending += pending
             jobs.running += state.jobs.count - waiting
             if pending > 0 { byRule[state.rule.name] = pending }
@@ -299,10 +292,10 @@ package struct JobRegistry: ~Copyable {
     }
 
     /// Returns the interrupted actions that may have removed their input, by number.
-    package func interrupted(_ reconciler: borrowing Reconciler) -> [UInt64: (action: Action, job: Job)] {
-        reconciler.shared.active.reduce(into: [:]) { all, view in
-            if rules[view].jobs.isEmpty { return }
-            all.merge(interrupted(reconciler.views[view].interruptedOffers, rules[view])) { $1 }
+    package func interrupted() -> [UInt64: (action: Action, job: Job)] {
+        rules.active.reduce(into: [:]) { all, state in
+            if state.jobs.isEmpty { return }
+            all.merge(interrupted(state.view.interruptedOffers, state)) { $1 }
         }
     }
 

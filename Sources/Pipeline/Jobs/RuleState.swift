@@ -1,6 +1,6 @@
 package import FileEvents
 package import Gates
-import Reconciling
+package import Reconciling
 package import Rules
 package import System
 
@@ -9,12 +9,11 @@ package import System
 /// It belongs to the engine's thread. It is a class, so that a rule with its many properties is not copied for each
 /// job.
 package final class RuleState {
-    package let id: RuleID
-    /// The index in the ruleset, which is that of its view.
-    package var index = 0
     package private(set) var rule: Rule { didSet { shared = Box(rule) } }
     /// The rule, for its attempts.
     package private(set) var shared: Box<Rule>
+    /// Its due paths and its offers.
+    package let view: ViewReconciler
     /// The gates of its paths, and of the rule as a whole.
     package var gates: Gates
     package var ruleGates: RuleGates
@@ -33,11 +32,15 @@ package final class RuleState {
     /// The job before which `ready` was different: refusals of earlier jobs do not count.
     package var readyChange: JobID?
 
-    package init(id: RuleID, rule: Rule) {
-        (self.id, self.rule, shared) = (id, rule, Box(rule))
+    package init(_ rule: Rule, _ view: ViewReconciler) {
+        (self.rule, shared, self.view) = (rule, Box(rule), view)
         gates = Gates(rule)
         ruleGates = RuleGates(rule)
     }
+
+    package var id: RuleID { view.view.id }
+    /// The index in the ruleset, which is that of its view.
+    package var index: Int { view.index }
 
     /// Sets another version of the rule; a batch and waiting jobs are unaffected, unless their times have changed.
     package func change(to rule: Rule, at time: Timestamp) {

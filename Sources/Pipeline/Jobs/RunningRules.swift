@@ -6,20 +6,15 @@ package import System
 /// The running rules, in the order of the ruleset, which is that of the reconciler's views.
 package struct RunningRules: RandomAccessCollection {
     package private(set) var ruleset: Ruleset
-    private var states: [RuleState]
-    private var byID: [RuleID: RuleState]
+    private let reconciler: Reconciler
+    private var states: [RuleState] = []
+    private var byID: [RuleID: RuleState] = [:]
     /// The rules that may have stored jobs.
     private var storing: Set<Int> = []
 
-    package init(_ ruleset: Ruleset, _ states: [RuleState]) {
-        self.ruleset = ruleset
-        self.states = states
-        byID = Self.index(states)
-    }
-
-    private static func index(_ states: [RuleState]) -> [RuleID: RuleState] {
-        for (index, state) in states.enumerated() { state.index = index }
-        return Dictionary(uniqueKeysWithValues: states.map { ($0.id, $0) })
+    package init(_ ruleset: Ruleset, _ reconciler: Reconciler, at time: Timestamp) {
+        (self.ruleset, self.reconciler) = (ruleset, reconciler)
+        _ = change(to: ruleset, at: time)
     }
 
     package var startIndex: Int { 0 }
@@ -32,29 +27,27 @@ package struct RunningRules: RandomAccessCollection {
     /// Returns the rule with the name; nil if it does not run.
     package subscript(name: String) -> RuleState? { ruleset.index(of: name).map { states[$0] } }
 
-    /// Sets other rules; those that are running retain their jobs.
+    /// Sets other rules, whose views the reconciler has; those that are running retain their jobs.
     ///
     /// - Returns: The new names of renamed rules by their former names.
-    package mutating func change(to ruleset: Ruleset, _ new: [RuleState], at time: Timestamp) -> [String: String] {
+    package mutating func change(to ruleset: Ruleset, at time: Timestamp) -> [String: String] {
         var names: [String: String] = [:]
-        states = new.map { new in
-            guard let state = byID[new.id] else { return new }
-            if state.rule.name != new.rule.name { names[state.rule.name] = new.rule.name }
-            state.change(to: new.rule, at: time)
+        states = zip(ruleset.rules, reconciler.views).map { rule, view in
+            guard let state = byID[view.view.id] else { return RuleState(rule, view) }
+            if state.rule.name != rule.name { names[state.rule.name] = rule.name }
+            state.change(to: rule, at: time)
             return state
         }
-        byID = Self.index(states)
+        byID = Dictionary(uniqueKeysWithValues: states.map { ($0.id, $0) })
         self.ruleset = ruleset
         storing = Set(states.indices)
         return names
     }
 
-    /// Returns the rules that may have jobs or due paths; the others cost nothing.
-    package func active(_ reconciler: borrowing Reconciler) -> [RuleState] {
-        reconciler.shared.active.union(storing).map { states[$0] }
-    }
+    /// The rules that may have jobs or due paths; the others cost nothing.
+    package var active: [RuleState] { reconciler.shared.active.union(storing).map { states[$0] } }
 
-    /// Removes the rules without jobs from those that ``active(_:)`` returns.
+    /// Removes the rules without jobs from ``active``.
     package mutating func forgetIdle() { storing = storing.filter { states[$0].jobs.storedCount > 0 } }
 
     /// Adds a stored job; its row is written with the next commit, unless it was restored from there.

@@ -4,7 +4,7 @@ import System
 import Watching
 
 extension Reconciler {
-    mutating func receive(_ report: WatchReport, at now: ContinuousClock.Instant) {
+    func receive(_ report: WatchReport, at now: ContinuousClock.Instant) {
         switch report {
         case .listing(let root, let origin):
             shared.unlisted.insert(root)
@@ -40,7 +40,7 @@ extension Reconciler {
     }
 
     /// Receives a path that the first listing found.
-    mutating func found(_ hint: Hint, _ matches: [Int], at now: ContinuousClock.Instant) {
+    func found(_ hint: Hint, _ matches: [Int], at now: ContinuousClock.Instant) {
         // Evaluated before a view that reports existing files makes the path settle for all views with its policy.
         let dirty = matches.filter { views[$0].isDirty(hint.path) }
         for view in matches {
@@ -77,7 +77,7 @@ extension Reconciler {
     }
 
     /// Marks paths as dirty that are in the ledger and differ from the disk.
-    mutating func compareKnown(
+    func compareKnown(
         inside directory: PathBytes, signs: Hint.Signs = [], _ origin: EventOrigin, at now: ContinuousClock.Instant
     ) {
         for view in filters.candidates(inside: directory.bytes)
@@ -109,7 +109,7 @@ extension Reconciler {
     }
 
     /// Records the state of a path at the start as handled, if the view's policy says so.
-    private mutating func replace(_ view: Int, _ path: PathBytes) -> Bool {
+    private func replace(_ view: Int, _ path: PathBytes) -> Bool {
         let now = views[view].present(path)
         let row = views[view].row(path)
         guard views[view].view.initialScan.replaces(now), row.trust != .uncertain,
@@ -123,7 +123,7 @@ extension Reconciler {
 
     // MARK: Events of the watcher
 
-    private mutating func freezeScan(_ kind: EventKind, _ root: PathBytes, _ origin: EventOrigin) {
+    private func freezeScan(_ kind: EventKind, _ root: PathBytes, _ origin: EventOrigin) {
         for view in filters.filters(at: root.bytes) {
             // The first listing is silent unless the view reports existing files.
             if origin == .scan, !views[view].view.reportsExisting { continue }
@@ -132,12 +132,12 @@ extension Reconciler {
     }
 
     /// Freezes the ends of listings whose paths were all inspected.
-    mutating func freezeEndedScans() {
+    func freezeEndedScans() {
         for scan in shared.dirty.scans.takeEnded() { freezeScan(.scanEnded, scan.root, scan.origin) }
     }
 
     /// Freezes an event for the views of a root, or of all roots; the path is the root if none is given.
-    private mutating func freezeLifecycle(_ kind: EventKind, at root: PathBytes? = nil, path: PathBytes? = nil) {
+    private func freezeLifecycle(_ kind: EventKind, at root: PathBytes? = nil, path: PathBytes? = nil) {
         for view in root.map({ filters.filters(at: $0.bytes) }) ?? Array(views.indices) {
             for own in views[view].view.roots where root == nil || own == root {
                 freezeLifecycle(kind, view, path ?? own, in: own, .live)
@@ -145,7 +145,7 @@ extension Reconciler {
         }
     }
 
-    private mutating func freezeLifecycle(
+    private func freezeLifecycle(
         _ kind: EventKind, _ view: Int, _ path: PathBytes, in root: PathBytes, _ origin: EventOrigin
     ) {
         let snapshot = shared.host.fileSystem.stat(path).snapshot ?? .unseen

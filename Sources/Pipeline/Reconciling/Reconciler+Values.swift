@@ -95,20 +95,6 @@ extension Reconciler {
         /// The rule does not match the event because of the content of the file.
         case refused
     }
-
-    /// A path that waits to be leased.
-    package struct DuePath: Sendable {
-        package var path: PathBytes
-        /// The kind of the event that it would have now.
-        package var kind: EventKind
-        /// The time at which it last settled.
-        package var time: Timestamp
-        package var reason: Reason?
-        /// The other path for which it waits.
-        package var other: PathBytes?
-        /// The latest time at which the wait ends.
-        package var until: ContinuousClock.Instant?
-    }
 }
 
 extension Reconciler.Candidate {

@@ -14,11 +14,11 @@ package import Watching
 /// Everything enters as a hint: kernel events, listings, polling, and the comparison after an outcome. The reconciler
 /// belongs to one thread, blocks as the file systems do, and receives the current time as an argument. The directory
 /// of the path that was inspected last stays open until the next hints, or until ``closeDirectories()``.
-package struct Reconciler: ~Copyable {
+package final class Reconciler {
     package let shared: SharedState
     /// The views, in the order in which they were passed.
-    package var views: [ViewReconciler]
-    var filters: PathFilterIndex
+    package private(set) var views: [ViewReconciler]
+    private(set) var filters: PathFilterIndex
     private let isPatient: Bool
     /// The roots that exist, or existed when they were last reported.
     var rootsSeen: Set<PathBytes> = []
@@ -56,13 +56,13 @@ package struct Reconciler: ~Copyable {
     /// Views with an existing id continue with their due paths and offers; those of removed views remain only in the
     /// store. Paths that are settling continue to settle for each view that matches. Call this after a commit, when
     /// the watcher has reported that it watches for the new views and lists their existing files.
-    package mutating func change(to views: [View], at now: ContinuousClock.Instant) {
+    package func change(to views: [View], at now: ContinuousClock.Instant) {
         let policies = Self.policies(of: views)
         var former = Dictionary(uniqueKeysWithValues: self.views.map { ($0.view.id, $0) })
         var compared: [(view: Int, paths: [PathBytes])] = []
         self.views = views.enumerated().map { index, view in
             let policy = policies.firstIndex(of: view.settle) ?? 0
-            guard var state = former.removeValue(forKey: view.id) else {
+            guard let state = former.removeValue(forKey: view.id) else {
                 return ViewReconciler(view, index, policy: policy, shared)
             }
             if state.view.mask != view.mask || state.view.types != view.types || state.view.freezes != view.freezes {
@@ -88,6 +88,7 @@ package struct Reconciler: ~Copyable {
         }
         shared.unlisted.formIntersection(views.flatMap(\.roots))
         wakeIfListed()
+        for view in self.views { view.due.wakeAll() }
     }
 
     /// Whether nothing is dirty.
@@ -131,7 +132,7 @@ package struct Reconciler: ~Copyable {
     /// Sets the mount points of files that are not visible now, since nothing is mounted there.
     package func setUnmounted(_ points: [PathBytes]) { shared.files.unmounted.formUnion(points) }
 
-    package mutating func markCommitted() {
+    package func markCommitted() {
         shared.ledger.markCommitted()
         (shared.dueChanges, shared.carriedChanges) = ([:], [:])
         for view in shared.active { views[view].offers.markCommitted() }
@@ -142,11 +143,11 @@ package struct Reconciler: ~Copyable {
     }
 
     /// Returns the due paths that wait for a condition to the order.
-    package mutating func wake(_ gate: Gate) {
+    package func wake(_ gate: Gate) {
         for view in shared.active { views[view].due.wake(.gate(gate)) }
     }
 
-    mutating func wakeIfListed() {
+    func wakeIfListed() {
         guard shared.unlisted.isEmpty else { return }
         for view in shared.active { views[view].due.wake(.listing) }
     }
@@ -156,7 +157,7 @@ package struct Reconciler: ~Copyable {
     /// Receives the hints and reports of the watcher.
     ///
     /// The start of a listing is received before the paths that it found, and its end after them.
-    package mutating func receive(_ batch: HintQueue.Batch, at now: ContinuousClock.Instant) {
+    package func receive(_ batch: HintQueue.Batch, at now: ContinuousClock.Instant) {
         // A directory that was opened before may have been replaced.
         if !batch.hints.isEmpty || !batch.reports.isEmpty { openedFiles.forget() }
         if !batch.reports.isEmpty { shared.files.forget() }
@@ -165,7 +166,7 @@ package struct Reconciler: ~Copyable {
         for report in batch.reports where report.endsListing { receive(report, at: now) }
     }
 
-    private mutating func receive(_ hint: Hint, at now: ContinuousClock.Instant) {
+    private func receive(_ hint: Hint, at now: ContinuousClock.Instant) {
         var hint = hint
         shared.files.forget(hint.path)
         if hint.signs.contains(.subtree) {
@@ -204,7 +205,7 @@ package struct Reconciler: ~Copyable {
     }
 
     /// Makes a path settle for each of the views.
-    mutating func markDirty(
+    func markDirty(
         _ path: PathBytes, _ signs: Hint.Signs, _ origin: EventOrigin, _ matches: [Int],
         at now: ContinuousClock.Instant, hasArrived: Bool = false, request: UInt32 = 0
     ) {
@@ -216,7 +217,7 @@ package struct Reconciler: ~Copyable {
     }
 
     /// Treats a hint below a directory that is handled as one unit as a hint of the directory.
-    private mutating func markTrees(holding hint: Hint, at now: ContinuousClock.Instant) {
+    private func markTrees(holding hint: Hint, at now: ContinuousClock.Instant) {
         guard hint.signs != .listed else { return }
         for view in filters.treeCandidates(for: hint.path.bytes) {
             for directory in views[view].view.filter.trees(holding: hint.path.bytes) {
@@ -242,7 +243,7 @@ package struct Reconciler: ~Copyable {
     /// - Parameters:
     ///   - now: The current time.
     ///   - limit: The maximum number of paths; the rest is inspected in the next turn.
-    package mutating func settle(at now: ContinuousClock.Instant, limit: Int = 500) {
+    package func settle(at now: ContinuousClock.Instant, limit: Int = 500) {
         for view in shared.active { views[view].due.wake(until: now) }
         shared.files.forget()
         var others: OtherNames = [:]
@@ -288,7 +289,7 @@ package struct Reconciler: ~Copyable {
         if !mayFreeze { freezeEndedScans() }
     }
 
-    private mutating func settled(
+    private func settled(
         _ key: DirtyPaths.Key, _ snapshot: Snapshot?, _ hints: DirtyPaths.Hints,
         _ others: inout OtherNames
     ) {
@@ -318,7 +319,7 @@ package struct Reconciler: ~Copyable {
     /// Freezes the due events of views that follow the growth of files.
     ///
     /// All hints must be received before. The ledger rows are set to the state that the events show.
-    package mutating func freezeDue() {
+    package func freezeDue() {
         for view in shared.active.sorted() where views[view].view.freezes { views[view].freezeDue() }
         freezeEndedScans()
     }

@@ -170,10 +170,10 @@ extension ViewReconciler {
         let names = isKnown ? fileNames(of: identity, changed: now.changed).others : nil
         var paths = names?.paths ?? shared.ledger.paths(of: view.id, handling: identity)
         if view.tail != nil {
-            let isUnfinished = { (path: PathBytes) in
-                hasUnfinishedText(path) || unfinishedLines[path]?.event.snapshot.identity == identity
+            let unfinished = paths.first {
+                hasUnfinishedText($0) || unfinishedLines[$0]?.event.snapshot.identity == identity
             }
-            if let unfinished = paths.first(where: isUnfinished) { return .wait(.path(unfinished)) }
+            if let unfinished { return .wait(.path(unfinished)) }
             // Its text continues after the last position read.
             paths.sort { readPosition($0) ?? .none > readPosition($1) ?? .none }
         }
@@ -275,19 +275,22 @@ extension ViewReconciler {
     ///   - limit: The maximum number of paths.
     ///   - isWanted: Whether a path is included.
     /// - Returns: The paths.
-    package func duePaths(limit: Int, where isWanted: (PathBytes) -> Bool) -> [Reconciler.DuePath] {
-        var paths: [Reconciler.DuePath] = []
+    package func duePaths(limit: Int, where isWanted: (PathBytes) -> Bool) -> [DuePath] {
+        let (now, time) = (shared.host.clock.now(), shared.host.clock.time())
+        var paths: [DuePath] = []
         for path in due.entries.latest where paths.count < limit && isWanted(path) {
             guard let entry = due[path], offers.offer(at: path)?.isRunning ?? true, let kind = kind(path) else {
                 continue
             }
-            var shown = Reconciler.DuePath(path: path, kind: kind, time: entry.time)
-            (shown.until, shown.reason) = (due.limit(of: path), entry.reason)
+            var shown = DuePath(path: path, event: kind, since: entry.time)
+            shown.reason = entry.reason?.text
+            var end = due.limit(of: path)
             switch entry.wait {
-            case .path(let other) where other != path: shown.other = other
-            case .time(let time): shown.until = time
+            case .path(let other) where other != path: shown.reason = shown.reason ?? "it waits for '\(other)'"
+            case .time(let time): end = time
             case .gate, .path, .listing, nil: break
             }
+            shown.until = entry.reason?.end ?? end.map { time.advanced(by: $0 - now) }
             paths.append(shown)
         }
         return paths
@@ -338,7 +341,7 @@ extension ViewReconciler {
     /// Whether a file has settled in its current state: it is due, or the action has received it.
     ///
     /// A due file that has changed since, as when it gets another name, settles again.
-    package mutating func hasSettled(_ path: PathBytes, _ snapshot: Snapshot) -> Bool {
+    package func hasSettled(_ path: PathBytes, _ snapshot: Snapshot) -> Bool {
         guard !isDirty(path) else { return false }
         if let entry = due[path] {
             let isAsSettled = entry.settled == DueTable.Stamp(snapshot)

@@ -7,7 +7,7 @@ extension ViewReconciler {
     ///
     /// All hints must be received before. The caller leases the candidate, or makes it wait; a candidate for which it
     /// does neither is lost until its path is hinted again.
-    package mutating func nextCandidate(at now: ContinuousClock.Instant) -> Reconciler.Candidate? {
+    package func nextCandidate(at now: ContinuousClock.Instant) -> Reconciler.Candidate? {
         while let path = due.next() {
             if let candidate = candidate(path, at: now) { return candidate }
         }
@@ -15,7 +15,7 @@ extension ViewReconciler {
     }
 
     /// Takes one due path, if it may be leased.
-    package mutating func candidate(_ path: PathBytes, at now: ContinuousClock.Instant) -> Reconciler.Candidate? {
+    package func candidate(_ path: PathBytes, at now: ContinuousClock.Instant) -> Reconciler.Candidate? {
         guard due[path] != nil else { return nil }
         let old = offers.offer(at: path)
         if old?.isRunning == true || offers.isOutput(path) || hasUnfinishedText(path) {
@@ -40,7 +40,7 @@ extension ViewReconciler {
     }
 
     /// Returns the candidate of a judged path; nil if it is handled, waits or was frozen.
-    private mutating func candidate(_ path: PathBytes, _ judgement: Judgement) -> Reconciler.Candidate? {
+    private func candidate(_ path: PathBytes, _ judgement: Judgement) -> Reconciler.Candidate? {
         switch judgement {
         case .nothing, .unreported: conclude(path, judgement)
         case .unreadable: resettle(path)
@@ -98,7 +98,7 @@ extension ViewReconciler {
     /// Takes the events of all due paths, in order, and sets the ledger to the state that they show.
     ///
     /// All hints must be received before.
-    package mutating func takeDue(at now: ContinuousClock.Instant) -> [FileEvent] {
+    package func takeDue(at now: ContinuousClock.Instant) -> [FileEvent] {
         var events: [FileEvent] = []
         while let path = due.next() {
             guard let event = candidate(path, at: now)?.event else { continue }
@@ -114,7 +114,7 @@ extension ViewReconciler {
 
     /// Sets the rows of the paths that an event names to the state that it shows, and removes the paths from the
     /// order.
-    private mutating func setHandled(_ event: FileEvent) {
+    private func setHandled(_ event: FileEvent) {
         markNamesOfReplaced(by: event)
         for path in event.paths { removeDue(path) }
         if let from = event.from { set(from, LedgerRow()) }
@@ -124,13 +124,13 @@ extension ViewReconciler {
     /// Leases a candidate: the rows of the paths that its event names are uncertain from now on.
     ///
     /// The reconciler must not be changed between ``nextCandidate(at:)`` and this call.
-    package mutating func lease(_ candidate: Reconciler.Candidate) -> Offer {
+    package func lease(_ candidate: Reconciler.Candidate) -> Offer {
         if let old = candidate.retried, let offer = again(old.number, candidate.event) { return offer }
         return make(candidate.event)
     }
 
     /// Makes a candidate wait for a condition of the owner, at most until the time.
-    package mutating func hold(
+    package func hold(
         _ candidate: Reconciler.Candidate, for gate: Reconciler.Gate, until time: ContinuousClock.Instant? = nil,
         _ reason: Reconciler.Reason? = nil
     ) {
@@ -147,7 +147,7 @@ extension ViewReconciler {
 
     /// Whether a path may be leased: it is in the state in which it settled, or it is a move, and the other path of
     /// its retry has also settled.
-    private mutating func isReady(_ path: PathBytes, _ judgement: Judgement, _ old: Offer?) -> Bool {
+    private func isReady(_ path: PathBytes, _ judgement: Judgement, _ old: Offer?) -> Bool {
         if case .event(let event) = judgement, event.kind == .moved { return true }
         // The view no longer matches the path: the offer runs unchanged.
         if old != nil, root(of: path) == nil { return true }
@@ -201,7 +201,7 @@ extension ViewReconciler {
         return now.isSameState(as: left) && !wasRewritten(offer.path, left, now)
     }
 
-    private mutating func again(_ number: UInt64, _ event: FileEvent) -> Offer? {
+    private func again(_ number: UInt64, _ event: FileEvent) -> Offer? {
         guard var offer = offers[number] else { return nil }
         if event != offer.event {
             offer.event = event
@@ -219,7 +219,7 @@ extension ViewReconciler {
         return offer
     }
 
-    private mutating func make(_ event: FileEvent) -> Offer {
+    private func make(_ event: FileEvent) -> Offer {
         shared.number += 1
         markNamesOfReplaced(by: event)
         let paths = event.paths
@@ -246,7 +246,7 @@ extension ViewReconciler {
     }
 
     /// Marks the other names of a file that a move has replaced as dirty; the event names only the moved file.
-    private mutating func markNamesOfReplaced(by event: FileEvent) {
+    private func markNamesOfReplaced(by event: FileEvent) {
         guard event.from != nil, let replaced = row(event.path).handled, replaced.hasSeveralNames,
             replaced.identity != event.snapshot.identity
         else { return }
@@ -256,12 +256,12 @@ extension ViewReconciler {
     /// Removes the paths of a leased event from the order.
     ///
     /// Another file at the source of a move stays due: gone paths may wait for it.
-    private mutating func removeDue(_ event: FileEvent) {
+    private func removeDue(_ event: FileEvent) {
         for path in event.paths where path != event.from || present(path) == nil { removeDue(path) }
     }
 
     /// Ends an offer in favor of a newer event; its paths stay uncertain and are compared.
-    mutating func supersede(_ number: UInt64, settled: PathBytes? = nil) {
+    func supersede(_ number: UInt64, settled: PathBytes? = nil) {
         guard let offer = offers[number] else { return }
         for path in offer.paths { set(path, row(path)) }
         remove(offer)
@@ -272,7 +272,7 @@ extension ViewReconciler {
     // MARK: Frozen events
 
     /// Freezes the events of the due paths, as far as they are frozen.
-    mutating func freezeDue() {
+    func freezeDue() {
         var others: [PathBytes] = []
         while let path = due.next() {
             if !freezeDue(path) { others.append(path) }
@@ -284,7 +284,7 @@ extension ViewReconciler {
     }
 
     /// Freezes the event of a due path; returns false if it is to be leased.
-    mutating func freezeDue(_ path: PathBytes) -> Bool {
+    func freezeDue(_ path: PathBytes) -> Bool {
         guard offers.number(at: path) == nil, root(of: path) != nil else { return false }
         if hasUnfinishedText(path) {
             due.wait(path, for: .path(path))
@@ -303,7 +303,7 @@ extension ViewReconciler {
     }
 
     /// Sets the ledger to the state that an event shows, and stores the event.
-    private mutating func freeze(_ event: FileEvent) {
+    private func freeze(_ event: FileEvent) {
         var event = event
         if let tail = view.tail, !addText(&event, tail) { return }
         let isUncertain = event.paths.contains { row($0).trust == .uncertain }
@@ -323,7 +323,7 @@ extension ViewReconciler {
     /// Records that the row of a frozen event is finished: the paths that it names are compared again.
     ///
     /// All hints that were queued when the result arrived must be received before.
-    package mutating func endFrozen(
+    package func endFrozen(
         _ event: FileEvent, _ termination: Reconciler.Termination, at now: ContinuousClock.Instant
     ) {
         guard event.kind.isDifference else { return }
@@ -342,12 +342,12 @@ extension ViewReconciler {
     }
 
     /// Restores the rows of frozen events that an earlier run left.
-    package mutating func restoreFrozen(_ events: [FileEvent]) {
+    package func restoreFrozen(_ events: [FileEvent]) {
         shared.active.insert(index)
         for event in events where event.kind.isDifference { frozen.add(event.paths) }
     }
 
-    mutating func freezeReport(
+    func freezeReport(
         _ kind: EventKind, _ path: PathBytes, root: PathBytes? = nil, _ snapshot: Snapshot, _ origin: EventOrigin
     ) {
         guard view.mask.takes(kind) else { return }
@@ -360,7 +360,7 @@ extension ViewReconciler {
     }
 
     /// Freezes the events that a path was opened, read or closed, if the view reports them.
-    mutating func freezeRaw(_ hint: Hint) {
+    func freezeRaw(_ hint: Hint) {
         guard !view.mask.isDisjoint(with: .raw), let snapshot = present(hint.path) else { return }
         let kinds: [(sign: Hint.Signs, kind: EventKind)] = [
             (.opened, .opened), (.accessed, .accessed), (.closedUnwritten, .closed),
@@ -373,7 +373,7 @@ extension ViewReconciler {
     /// Freezes the event of a path that exists and is not in the ledger, once while it settles.
     ///
     /// - Returns: Whether the view reports it.
-    mutating func freezeArriving(_ hint: Hint) -> Bool {
+    func freezeArriving(_ hint: Hint) -> Bool {
         guard view.mask.contains(.arriving), !hint.signs.isDisjoint(with: .content),
             shared.dirty.hints(of: hint.path, policy)?.hasArrived != true, row(hint.path) == LedgerRow(),
             due[hint.path] == nil, let snapshot = present(hint.path)
@@ -385,7 +385,7 @@ extension ViewReconciler {
     // MARK: Changes while an action runs
 
     /// Reports the running offer of a path that has settled in another state than was offered.
-    mutating func overtake(_ path: PathBytes) {
+    func overtake(_ path: PathBytes) {
         guard view.whileBusy == .restart, let offer = offers.offer(at: path), offer.isRunning, !offer.hasRemovedInput
         else {
             return

@@ -9,7 +9,7 @@ extension ViewReconciler {
     ///   - number: The offer.
     ///   - isReported: Whether the removal of the file was already reported.
     ///   - now: The current time.
-    package mutating func withdraw(_ number: UInt64, isReported: Bool = false, at now: ContinuousClock.Instant) {
+    package func withdraw(_ number: UInt64, isReported: Bool = false, at now: ContinuousClock.Instant) {
         guard let offer = offers[number] else { return }
         if offer.hasRun {
             // The state that the previous attempt left is unknown: the file may be back before its absence has
@@ -31,7 +31,7 @@ extension ViewReconciler {
     /// Undoes a lease whose action has not started; its path waits for a condition of the owner.
     ///
     /// The wait ends at the given time at the latest.
-    package mutating func postpone(
+    package func postpone(
         _ number: UInt64, for gate: Reconciler.Gate, until time: ContinuousClock.Instant,
         _ reason: Reconciler.Reason? = nil
     ) {
@@ -40,12 +40,12 @@ extension ViewReconciler {
     }
 
     /// Undoes a lease whose action has not started; its path is the first in the order.
-    package mutating func putBack(_ number: UInt64, at now: ContinuousClock.Instant) {
+    package func putBack(_ number: UInt64, at now: ContinuousClock.Instant) {
         if let offer = undoLease(number, until: now) { due.requeueFirst(offer.path) }
     }
 
     /// Makes the path of an offer due again; returns nil if an action of it has run, so that it is retried at the time.
-    private mutating func undoLease(_ number: UInt64, until time: ContinuousClock.Instant) -> Offer? {
+    private func undoLease(_ number: UInt64, until time: ContinuousClock.Instant) -> Offer? {
         guard let offer = offers[number] else { return nil }
         if offer.hasRun {
             offers.update(number) { $0.state = .retrying(time) }
@@ -62,7 +62,7 @@ extension ViewReconciler {
     }
 
     /// Records that a step has succeeded and another one follows.
-    package mutating func finishStep(_ number: UInt64, removedInput: Bool) {
+    package func finishStep(_ number: UInt64, removedInput: Bool) {
         releaseOutputs(number)
         offers.update(number) { offer in
             (offer.hasSteps, offer.hasRun, offer.isInterrupted) = (true, true, false)
@@ -74,18 +74,18 @@ extension ViewReconciler {
     ///
     /// All hints that were queued when the result arrived must be received before. They apply until ``finish``, unless
     /// one of them names the path.
-    package mutating func recordSeen(_ snapshot: Snapshot, by number: UInt64) {
+    package func recordSeen(_ snapshot: Snapshot, by number: UInt64) {
         guard let path = offers[number]?.path, !isDirty(path), due[path] == nil else { return }
         shared.files.record(snapshot, at: path)
     }
 
     /// Changes an offer, if it is unfinished.
-    package mutating func update(_ number: UInt64, _ body: (inout Offer) -> Void) { offers.update(number, body) }
+    package func update(_ number: UInt64, _ body: (inout Offer) -> Void) { offers.update(number, body) }
 
     /// Records the result of an attempt.
     ///
     /// All hints that were queued when the result arrived must be received before.
-    package mutating func finish(
+    package func finish(
         _ number: UInt64, _ termination: Reconciler.Termination, at now: ContinuousClock.Instant
     ) {
         guard var offer = offers[number] else { return }
@@ -120,7 +120,7 @@ extension ViewReconciler {
     }
 
     /// Sets the rows to the offered state; they are certain if the action can only have read that.
-    private mutating func settleRows(
+    private func settleRows(
         _ offer: Offer, _ there: Snapshot?, hasChanged: Bool, _ termination: Reconciler.Termination
     ) {
         // The change time of a plain directory only shows that its entries changed.
@@ -161,7 +161,7 @@ extension ViewReconciler {
     }
 
     /// Sets the row of the path from which the file of an offer was moved.
-    private mutating func settleSource(_ from: PathBytes, of offer: Offer, _ termination: Reconciler.Termination) {
+    private func settleSource(_ from: PathBytes, of offer: Offer, _ termination: Reconciler.Termination) {
         let source = row(from).handled
         if termination == .refused {
             // Without an event for the new name, the old one is gone.
@@ -181,7 +181,7 @@ extension ViewReconciler {
     // MARK: Restarts and retries
 
     /// Restores the offers that an earlier run left; those that were running were interrupted.
-    package mutating func restore(_ former: [Offer], at now: ContinuousClock.Instant) {
+    package func restore(_ former: [Offer], at now: ContinuousClock.Instant) {
         shared.active.insert(index)
         for var offer in former {
             if offer.state == .leased {
@@ -198,13 +198,13 @@ extension ViewReconciler {
     }
 
     /// Restores the read positions of an earlier run.
-    package mutating func restore(_ positions: [FileIdentity: ReadPosition]) {
+    package func restore(_ positions: [FileIdentity: ReadPosition]) {
         // With the current device numbers; a rule that no longer follows files needs none.
         for (file, position) in positions { setCarried(file, view.tail == nil ? nil : position) }
     }
 
     /// Compares the paths that were due at the end of an earlier run.
-    package mutating func restoreDue(_ paths: [StoredDuePath], at now: ContinuousClock.Instant) {
+    package func restoreDue(_ paths: [StoredDuePath], at now: ContinuousClock.Instant) {
         for due in paths {
             formerWriters[due.path] = due.writer
             markDirty(due.path, .listed, .live, at: now)
@@ -212,7 +212,7 @@ extension ViewReconciler {
     }
 
     /// Retries a failed offer if no newer event of its paths was leased; otherwise compares its paths.
-    package mutating func retry(_ failed: Offer, at now: ContinuousClock.Instant) {
+    package func retry(_ failed: Offer, at now: ContinuousClock.Instant) {
         guard !failed.paths.contains(where: { offers.number(at: $0) != nil }) else { return }
         let row = row(failed.path)
         let isOverdue = failed.paths.contains { $0 != failed.path && self.row($0) != LedgerRow() }
@@ -243,15 +243,12 @@ extension ViewReconciler {
     }
 
     /// Makes the next attempt of an offer due now.
-    package mutating func hasten(_ number: UInt64, at now: ContinuousClock.Instant) {
+    package func hasten(_ number: UInt64, at now: ContinuousClock.Instant) {
         guard let offer = offers[number], case .retrying = offer.state else { return }
         offers.update(number) { $0.state = .retrying(now) }
         for path in offer.paths { compare(path) }
         due.requeue(offer.path)
     }
-
-    /// Returns the due paths that wait for something to the order.
-    package mutating func wakeAll() { due.wakeAll() }
 
     // MARK: Own writes
 
@@ -259,7 +256,7 @@ extension ViewReconciler {
     ///
     /// - Returns: False if an action runs for the path, or is pending for a frozen event; nothing is changed in that
     ///   case.
-    package mutating func undo(_ path: PathBytes, _ change: () -> Void) -> Bool {
+    package func undo(_ path: PathBytes, _ change: () -> Void) -> Bool {
         guard frozen.count(of: path) == 0 else { return false }
         if let offer = offers.offer(at: path) {
             guard !offer.isRunning else { return false }
@@ -276,17 +273,17 @@ extension ViewReconciler {
     }
 
     /// Blocks a path that the running step of an offer is about to write until the step is finished.
-    package mutating func declareOutput(_ number: UInt64, _ path: PathBytes) {
+    package func declareOutput(_ number: UInt64, _ path: PathBytes) {
         if root(of: path) != nil { offers.declareOutput(path, of: number) }
     }
 
     /// Releases the paths that a step has declared, whether or not it has written them.
-    private mutating func releaseOutputs(_ number: UInt64) {
+    private func releaseOutputs(_ number: UInt64) {
         for path in offers.removeOutputs(of: number) { compare(path) }
     }
 
     /// Records that a step of an offer has written a path; the offer's own path is offered in its current state.
-    package mutating func recordOwnWrite(_ path: PathBytes, of number: UInt64) {
+    package func recordOwnWrite(_ path: PathBytes, of number: UInt64) {
         guard let offer = offers[number], offer.path == path, offer.event.kind != .deleted else {
             if offers[number]?.path == path { offers.update(number) { $0.hasWrittenPath = true } }
             return recordOwnWrite(path)
@@ -299,7 +296,7 @@ extension ViewReconciler {
     }
 
     /// Records that an action of the rule has written a path.
-    package mutating func recordOwnWrite(_ path: PathBytes) {
+    package func recordOwnWrite(_ path: PathBytes) {
         // The current trust is not used, since an offer of the path may be undone.
         let trust = shared.ledger.row(of: view.id, at: path).trust
         markHandled(path)
@@ -312,7 +309,7 @@ extension ViewReconciler {
     }
 
     /// Records a file as handled if an action has received it on a user's request and it is unchanged since.
-    package mutating func recordApplied(_ event: FileEvent) {
+    package func recordApplied(_ event: FileEvent) {
         let path = event.path
         guard root(of: path) != nil, offers.number(at: path) == nil, row(path).trust != .uncertain,
             let now = inspect(path), now.isSameState(as: event.snapshot), !wasRewritten(path, event.snapshot, now)
@@ -322,7 +319,7 @@ extension ViewReconciler {
     }
 
     /// Deletes the row of a path.
-    package mutating func forget(_ path: PathBytes) { set(path, LedgerRow()) }
+    package func forget(_ path: PathBytes) { set(path, LedgerRow()) }
 }
 
 extension FileEvent {

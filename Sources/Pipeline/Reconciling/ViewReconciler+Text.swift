@@ -10,7 +10,7 @@ extension ViewReconciler {
     ///
     /// - Returns: False if the path waits now: the only text is an unfinished line, or a line comes first whose file
     ///   was removed, replaced or truncated, or text that was read of the file under another name.
-    mutating func addText(_ event: inout FileEvent, _ tail: View.Tail) -> Bool {
+    func addText(_ event: inout FileEvent, _ tail: View.Tail) -> Bool {
         let path = event.path
         if endLine(path, event.snapshot) {
             due.wait(path, for: .path(path))
@@ -66,7 +66,7 @@ extension ViewReconciler {
     /// Freezes the text of an unfinished line if its file was removed, replaced or truncated.
     ///
     /// - Returns: Whether it was.
-    @discardableResult mutating func endLine(_ path: PathBytes, _ now: Snapshot?) -> Bool {
+    @discardableResult func endLine(_ path: PathBytes, _ now: Snapshot?) -> Bool {
         guard let event = unfinishedLines[path]?.event else { return false }
         if let now, now.identity == event.snapshot.identity, now.size >= event.snapshot.delivered ?? 0 { return false }
         unfinishedLines[path] = nil
@@ -94,7 +94,7 @@ extension ViewReconciler {
     }
 
     /// Forgets what was read of a file under other paths, once it is in the row of a path.
-    private mutating func endCarrying(_ file: FileIdentity, to path: PathBytes) {
+    private func endCarrying(_ file: FileIdentity, to path: PathBytes) {
         if carried[file] != nil { setCarried(file, nil) }
         guard file.birth != 0 else { return }
         for (other, line) in unfinishedLines
@@ -104,7 +104,7 @@ extension ViewReconciler {
     }
 
     /// Preserves how much was read of a file whose row passes to another file.
-    mutating func carryOver(_ old: Snapshot?, _ new: Snapshot?) {
+    func carryOver(_ old: Snapshot?, _ new: Snapshot?) {
         guard let old, old.identity != new?.identity, let position = ReadPosition(old) else { return }
         // It may have left several paths; the last position read counts.
         if let known = carried[old.identity], known >= position { return }
@@ -117,13 +117,13 @@ extension ViewReconciler {
     /// The maximum number of read positions between two names; the oldest one is dropped for another.
     private static let mostCarried = 1_000
 
-    mutating func setCarried(_ file: FileIdentity, _ position: ReadPosition?) {
+    func setCarried(_ file: FileIdentity, _ position: ReadPosition?) {
         carried[file] = position
         shared.carriedChanges[view.id, default: [:]][file] = .some(position)
     }
 
     /// Preserves the text of a refused file of which none was received; text added to another file is skipped.
-    mutating func keepText(_ path: PathBytes, of seen: Snapshot, _ before: Snapshot?) {
+    func keepText(_ path: PathBytes, of seen: Snapshot, _ before: Snapshot?) {
         let isOther = before?.identity != seen.identity
         var received = before?.delivered ?? 0
         if isOther {

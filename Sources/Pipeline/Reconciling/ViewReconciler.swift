@@ -4,10 +4,10 @@ import Settling
 import System
 
 /// Reconciles the paths of one view: compares them with the ledger, leases the due ones, and records the outcomes.
-package struct ViewReconciler {
+package final class ViewReconciler {
     package internal(set) var view: View
     /// The index of the view in the reconciler.
-    var index: Int
+    package internal(set) var index: Int
     /// The index of its settle policy.
     var policy: Int
     let shared: SharedState
@@ -77,7 +77,7 @@ package struct ViewReconciler {
         return offers.number(at: path) == nil ? row : LedgerRow(row.handled, .uncertain)
     }
 
-    mutating func set(_ path: PathBytes, _ row: LedgerRow) {
+    func set(_ path: PathBytes, _ row: LedgerRow) {
         let old = view.tail != nil || !names.isEmpty ? self.row(path).handled : nil
         if view.tail != nil { carryOver(old, row.handled) }
         shared.ledger.set(row.isEmpty ? LedgerRow() : row, of: view.id, at: path)
@@ -103,7 +103,7 @@ package struct ViewReconciler {
     // MARK: Dirty paths
 
     /// Makes a path settle.
-    mutating func markDirty(
+    func markDirty(
         _ path: PathBytes, _ signs: Hint.Signs, _ origin: EventOrigin, quiet: Duration? = nil,
         at now: ContinuousClock.Instant? = nil
     ) {
@@ -114,7 +114,7 @@ package struct ViewReconciler {
     }
 
     /// Receives the hints of a path that has started to settle.
-    mutating func receive(_ hints: DirtyPaths.Hints, of path: PathBytes) {
+    func receive(_ hints: DirtyPaths.Hints, of path: PathBytes) {
         due.unsettle(path)
         // It may be a file that is written for long: its new name no longer waits for it.
         if hints.signs.contains(.appeared) { due.wake(.path(path)) }
@@ -126,19 +126,19 @@ package struct ViewReconciler {
     }
 
     /// Records a create, move or delete event of a path for the offer that it may concern.
-    mutating func markNamed(_ path: PathBytes) {
+    func markNamed(_ path: PathBytes) {
         guard let offer = offers.offer(at: path), offer.keepsRecord, !offer.wasNamed else { return }
         offers.update(offer.number) { $0.wasNamed = true }
     }
 
-    mutating func markNamed(inside directory: PathBytes) {
+    func markNamed(inside directory: PathBytes) {
         for (number, offer) in offers.all where offer.paths.contains(where: { $0.isInside(directory) }) {
             offers.update(number) { $0.wasNamed = true }
         }
     }
 
     /// Records that hints may have been lost.
-    mutating func markMissedHints() {
+    func markMissedHints() {
         for (number, offer) in offers.all where offer.keepsRecord {
             offers.update(number) { $0.missedHints = true }
         }
@@ -147,7 +147,7 @@ package struct ViewReconciler {
     /// Makes a path due that has settled, or records that it needs no action.
     ///
     /// - Returns: The files whose other names may differ from the disk.
-    mutating func settle(_ path: PathBytes, _ snapshot: Snapshot?, _ hints: DirtyPaths.Hints) -> [FileIdentity] {
+    func settle(_ path: PathBytes, _ snapshot: Snapshot?, _ hints: DirtyPaths.Hints) -> [FileIdentity] {
         let now = snapshot.flatMap { present(path, as: $0) }
         if !unfinishedLines.isEmpty { endLine(path, now) }
         // The next poll misses a file that is removed before it; a file that no hint has named may also be polled.
@@ -169,7 +169,7 @@ package struct ViewReconciler {
     }
 
     /// Makes a path settle again because its state has changed.
-    mutating func resettle(_ path: PathBytes) {
+    func resettle(_ path: PathBytes) {
         if isDirty(path) { due.unsettle(path) } else { markDirty(path, .listed, .live) }
     }
 
@@ -177,7 +177,7 @@ package struct ViewReconciler {
     ///
     /// Paths that are compared at the same time settle in the same turn. The path is inspected if its state is not
     /// given.
-    mutating func compare(
+    func compare(
         _ path: PathBytes, as seen: Snapshot?? = nil, quiet: Duration? = nil, at now: ContinuousClock.Instant? = nil
     ) {
         due.wake(.path(path))
@@ -197,7 +197,7 @@ package struct ViewReconciler {
     }
 
     /// Removes the due paths that a view no longer matches; those of an offer stay, and the offer runs unchanged.
-    mutating func dropUnmatched() {
+    func dropUnmatched() {
         let paths = Set(due.entries.paths).union(offers.paths).sorted()
         for path in paths where root(of: path) == nil {
             if offers.number(at: path) == nil {
@@ -223,7 +223,7 @@ package struct ViewReconciler {
     ///   - settled: The metadata at which it settled; an inner nil for a missing path, nil while it settles.
     ///   - hints: Its hints.
     ///   - time: The time of its event; nil for now.
-    mutating func addDue(
+    func addDue(
         _ path: PathBytes, settled: Snapshot??, _ hints: DirtyPaths.Hints, since time: Timestamp? = nil
     ) {
         let before = removeDue(path)
@@ -265,7 +265,7 @@ package struct ViewReconciler {
     }
 
     /// Records the state of a path as handled, and removes the path from the order.
-    mutating func conclude(_ path: PathBytes, _ judgement: Judgement) {
+    func conclude(_ path: PathBytes, _ judgement: Judgement) {
         let (before, trust) = (row(path).handled, row(path).trust)
         let wasHandled = before != nil
         switch judgement {
@@ -283,7 +283,7 @@ package struct ViewReconciler {
     /// given.
     ///
     /// A judged state must be passed, since a later one has not been judged.
-    mutating func markHandled(_ path: PathBytes, as known: Snapshot?? = nil, from row: LedgerRow? = nil) {
+    func markHandled(_ path: PathBytes, as known: Snapshot?? = nil, from row: LedgerRow? = nil) {
         let old = row ?? self.row(path)
         let isTree = view.settle.isTree
         var now = if let known, !isTree || known?.digest != nil { known } else { inspect(path) }
@@ -303,7 +303,7 @@ package struct ViewReconciler {
     }
 
     /// Records that the action has not received the content of a path, which it may receive under another name.
-    private mutating func markRefused(_ path: PathBytes) {
+    private func markRefused(_ path: PathBytes) {
         var row = row(path)
         guard !row.isSuppressed, !view.mask.isDisjoint(with: .content) else { return }
         row.trust = .refused
@@ -311,7 +311,7 @@ package struct ViewReconciler {
     }
 
     /// Stores the metadata with which a path was judged to have no reportable difference.
-    private mutating func refresh(_ path: PathBytes, _ seen: Snapshot) {
+    private func refresh(_ path: PathBytes, _ seen: Snapshot) {
         var row = row(path)
         guard let handled = row.handled, !handled.isUnchanged(seen) else { return }
         var fresh = seen
@@ -321,7 +321,7 @@ package struct ViewReconciler {
     }
 
     @discardableResult
-    mutating func removeDue(_ path: PathBytes) -> DueTable.Entry? {
+    func removeDue(_ path: PathBytes) -> DueTable.Entry? {
         guard let entry = due.remove(path) else { return nil }
         if offers.number(at: path) != nil { offeredDueCount -= 1 }
         if let file = entry.file { dueFiles.remove(path, file) }
@@ -330,25 +330,25 @@ package struct ViewReconciler {
     }
 
     /// Adds an offer, and counts the due paths that it names.
-    mutating func insert(_ offer: Offer) {
+    func insert(_ offer: Offer) {
         offeredDueCount += offer.paths.count { offers.number(at: $0) == nil && due[$0] != nil }
         offers.insert(offer)
     }
 
     /// Removes an offer, and its paths from that count.
-    mutating func remove(_ offer: Offer) {
+    func remove(_ offer: Offer) {
         offeredDueCount -= offer.paths.count { offers.number(at: $0) != nil && due[$0] != nil }
         offers.remove(offer)
     }
 
-    private mutating func storeDue(_ path: PathBytes, _ isDue: Bool) {
+    private func storeDue(_ path: PathBytes, _ isDue: Bool) {
         guard view.storesDuePaths else { return }
         let change = isDue ? DueChange.stored(due[path]?.writer) : .deleted
         shared.dueChanges[view.id, default: [:]][path] = change
     }
 
     /// Removes a path from the order that needs no action.
-    mutating func resolve(_ path: PathBytes, wasHandled: Bool) {
+    func resolve(_ path: PathBytes, wasHandled: Bool) {
         let entry = removeDue(path)
         if let file = entry?.announced, present(path) == nil, !isKnownElsewhere(file, path) {
             shared.add(.gone(view: index, path, wasHandled: wasHandled))
@@ -356,7 +356,7 @@ package struct ViewReconciler {
         due.wake(.path(path))
     }
 
-    mutating func wait(_ path: PathBytes, _ wait: DueTable.Wait) {
+    func wait(_ path: PathBytes, _ wait: DueTable.Wait) {
         due.wait(path, for: wait)
         if case .listing = wait, shared.unlisted.isEmpty, due[path]?.request == 0 {
             shared.doubted.append(path)
@@ -386,7 +386,7 @@ package struct ViewReconciler {
     /// exist.
     ///
     /// A file with one link has one name; only a listing shows which.
-    private mutating func markOtherSpellings(_ path: PathBytes, _ now: Snapshot) {
+    private func markOtherSpellings(_ path: PathBytes, _ now: Snapshot) {
         guard now.links == 1, now.type == .file, row(path).handled == nil else { return }
         for other in shared.ledger.paths(of: view.id, handling: now.identity)
         where other != path && other.parent == path.parent && present(other)?.identity == now.identity {
@@ -403,7 +403,7 @@ package struct ViewReconciler {
     /// The path itself is marked if it is only now known to have several names. The kernel hints only the name that
     /// was created or removed. A name that is removed before its hint is read does not show its file; that file is
     /// then found with one link less when its path settles again.
-    mutating func markNames(of event: FileEvent) {
+    func markNames(of event: FileEvent) {
         let files = [event.snapshot, event.before].compactMap(\.self).filter { $0.hasSeveralNames }
         if !files.isEmpty { markOtherNames(event.path, files.map(\.identity)) }
         guard event.snapshot.hasSeveralNames, event.kind != .deleted, event.before?.links != event.snapshot.links else {
@@ -413,7 +413,7 @@ package struct ViewReconciler {
     }
 
     /// Marks files that had several names as dirty if they differ from the disk.
-    mutating func compareLinked() {
+    func compareLinked() {
         var identities: [FileIdentity] = []
         for root in view.roots {
             shared.ledger.visit(view.id, inside: root) { _, row in
@@ -425,7 +425,7 @@ package struct ViewReconciler {
 
     /// Marks the other names of files as dirty if they differ from the disk; the kernel hints only the name that was
     /// used.
-    mutating func markOtherNames(
+    func markOtherNames(
         _ path: PathBytes?, _ identities: some Sequence<FileIdentity>, _ signs: Hint.Signs = []
     ) {
         for identity in Set(identities) where !hasCompared(identity) {

@@ -1,7 +1,7 @@
 import FileEvents
 package import Gates
 package import Jobs
-package import Reconciling
+import Reconciling
 package import Records
 package import Rules
 import Settling
@@ -10,21 +10,18 @@ import System
 // The leases of `group`: each file of a set has its own job, as in a batch.
 extension Dispatcher {
     /// Leases the next due file and all files of its set, once the set is complete.
-    package mutating func nextSet(
-        _ state: RuleState, _ group: Grouping, _ reconciler: inout Reconciler, at time: GateTime
-    ) -> [OpenJob] {
-        let stored = nextStored(state, 1, &reconciler, at: time)
+    package mutating func nextSet(_ state: RuleState, _ group: Grouping, at time: GateTime) -> [OpenJob] {
+        let stored = nextStored(state, 1, at: time)
         guard stored.isEmpty else { return stored }
-        while let candidate = reconciler.views[state.index].nextCandidate(at: time.now) {
-            let inputs = set(of: candidate, state, group, &reconciler, at: time)
+        while let candidate = state.view.nextCandidate(at: time.now) {
+            let inputs = set(of: candidate, state, group, at: time)
             if !inputs.isEmpty { return inputs }
         }
         return []
     }
 
     private mutating func set(
-        of candidate: Reconciler.Candidate, _ state: RuleState, _ group: Grouping, _ reconciler: inout Reconciler,
-        at time: GateTime
+        of candidate: Reconciler.Candidate, _ state: RuleState, _ group: Grouping, at time: GateTime
     ) -> [OpenJob] {
         let event = candidate.event
         // An interrupted action may have removed files of the set, also one that a user retries.
@@ -32,50 +29,50 @@ extension Dispatcher {
             candidate.retried.map { state.jobs[$0.number]?.hasStarted ?? false || $0.isInterrupted } ?? false
         let members =
             event.kind == .deleted
-            ? [] : sets.members(of: event, state, group, jobs, reconciler, hasStarted: hasStarted)
+            ? [] : sets.members(of: event, state, group, jobs, hasStarted: hasStarted)
         guard members.contains(where: { $0.path == event.path }) else {
-            return take(candidate, state, &reconciler, at: time).map { [$0] } ?? []
+            return take(candidate, state, at: time).map { [$0] } ?? []
         }
         let job = DueJob(
             event: event, hasStartedBefore: hasStarted, isInterrupted: candidate.retried?.isInterrupted ?? false)
-        guard mayRun(candidate, job, state, &reconciler, at: time) else { return [] }
-        if !hasStarted, let (waiting, pause) = sets.obstacle(to: members, of: event, state, group, jobs, &reconciler) {
+        guard mayRun(candidate, job, state, at: time) else { return [] }
+        if !hasStarted, let (waiting, pause) = sets.obstacle(to: members, of: event, state, group, jobs) {
             let gate = state.rule.groupGate(of: event.path)
             let wait = GateWait(gate: gate, until: pause.map { time.now + $0 }, waiting: waiting)
-            hold(candidate, wait, state, &reconciler)
+            hold(candidate, wait, state)
             return []
         }
-        guard let candidates = candidates(members, with: candidate, hasStarted, group, &reconciler, at: time) else {
+        guard let candidates = candidates(members, with: candidate, hasStarted, group, at: time) else {
             return []
         }
         let name = group.name(of: event.path)
         state.reportedSets.remove(name)
-        return lease(candidates, named: name, state, &reconciler, at: time.now)
+        return lease(candidates, named: name, state, at: time.now)
     }
 
     /// Returns the candidates of all files of a set, in its order; nil if one of them is not free, so that the first
     /// one waits.
     private func candidates(
         _ members: [FileSets.Member], with first: Reconciler.Candidate, _ hasStarted: Bool, _ group: Grouping,
-        _ reconciler: inout Reconciler, at time: GateTime
+        at time: GateTime
     ) -> [Reconciler.Candidate]? {
         let state = jobs.rules[first.view]
         var candidates = [first]
         let kind: EventKind = first.event.kind == .moved ? .created : first.event.kind
         for member in members where member.path != first.event.path {
-            let candidate = reconciler.views[state.index].candidate(member.path, at: time.now)
+            let candidate = state.view.candidate(member.path, at: time.now)
             if let candidate, candidate.event.paths.allSatisfy({ uses.allows($0, state.rule.sharesFile) }) {
                 // Files that are new since the first attempt belong to the next run of the set.
                 if !hasStarted || candidate.retried != nil { candidates.append(candidate) }
                 continue
             }
-            let offer = reconciler.views[state.index].offer(at: member.path)
+            let offer = state.view.offer(at: member.path)
             guard !hasStarted else {
                 // Files that failed together are retried together: this one has not settled yet.
                 if case .retrying(let due) = offer?.state, due <= time.now {
                     let until = time.now + .milliseconds(50)
                     hold(
-                        first, GateWait(gate: Self.busy(member.path), until: until, waiting: .busy), state, &reconciler)
+                        first, GateWait(gate: Self.busy(member.path), until: until, waiting: .busy), state)
                     return nil
                 }
                 continue
@@ -83,7 +80,7 @@ extension Dispatcher {
             guard candidate == nil, uses.allows(member.path, false), offer == nil else {
                 let waiting = Waiting(.group, "it waits for '\(member.path)', which is running or waits for a retry")
                 let wait = GateWait(gate: Self.busy(member.path), until: time.now + .seconds(2), waiting: waiting)
-                hold(first, wait, state, &reconciler)
+                hold(first, wait, state)
                 return nil
             }
             let event = member.event(kind, time.time, origin: first.event.origin)
@@ -94,8 +91,7 @@ extension Dispatcher {
     }
 
     private mutating func lease(
-        _ candidates: [Reconciler.Candidate], named name: PathBytes, _ state: RuleState, _ reconciler: inout Reconciler,
-        at now: ContinuousClock.Instant
+        _ candidates: [Reconciler.Candidate], named name: PathBytes, _ state: RuleState, at now: ContinuousClock.Instant
     ) -> [OpenJob] {
         var inputs: [OpenJob] = []
         var leased: Set<PathBytes> = []
@@ -107,7 +103,7 @@ extension Dispatcher {
                 (candidate.event.from, candidate.event.before) = (nil, nil)
             }
             leased.formUnion(candidate.event.paths)
-            inputs.append(jobs.lease(candidate, state, &reconciler))
+            inputs.append(jobs.lease(candidate, state))
         }
         guard candidates.contains(where: { $0.retried == nil }) else { return inputs }
         guard isOneTooMany(name, of: inputs[0].job.event.path, state, at: now) else {
@@ -116,11 +112,11 @@ extension Dispatcher {
         }
         state.gates.loop.suspend(inputs.map(\.job.event.path), at: now)
         for input in inputs where !input.hasStartedBefore {
-            jobs.endUnrun(input.job, state, .loop("set", LoopGuard.limit), &reconciler, at: now)
+            jobs.endUnrun(input.job, state, .loop("set", LoopGuard.limit), at: now)
         }
         for input in inputs where input.hasStartedBefore {
             state.jobs.update(input.job.number) { $0.attempt -= 1 }
-            reconciler.views[state.index].postpone(input.job.number, for: LoopGuard.gate, until: now + LoopGuard.period)
+            state.view.postpone(input.job.number, for: LoopGuard.gate, until: now + LoopGuard.period)
         }
         return []
     }

@@ -31,7 +31,7 @@ package struct Dispatcher: ~Copyable {
     package var givenUp = GivenUpJobs()
     var sets: FileSets
 
-    package init(_ engine: EngineContext, _ rules: [RuleState], _ conditions: Conditions) {
+    package init(_ engine: EngineContext, _ reconciler: Reconciler, _ conditions: Conditions) {
         let options = engine.options
         // Before `self`: Swift 6.3.1 destroys a stored existential that is assigned after others were read.
         let lanes = Lanes(limit: options.jobs, extra: options.extraJobs, rules: engine.ruleset.rules)
@@ -42,12 +42,12 @@ package struct Dispatcher: ~Copyable {
         self.prepared = prepared
         sets = FileSets(timeout: options.timeout)
         jobs = JobRegistry(
-            engine.ruleset, rules, engine.store, engine.chains, on: engine.host, report: engine.report)
+            engine.ruleset, reconciler, engine.store, engine.chains, on: engine.host, report: engine.report)
     }
 
     /// Sets other rules; running jobs finish under the rule with which they started.
-    package mutating func change(to ruleset: Ruleset, _ states: [RuleState]) {
-        lanes.rename(jobs.rules.change(to: ruleset, states, at: engine.host.clock.time()))
+    package mutating func change(to ruleset: Ruleset) {
+        lanes.rename(jobs.rules.change(to: ruleset, at: engine.host.clock.time()))
         lanes.change(to: ruleset.rules)
     }
 
@@ -69,21 +69,19 @@ package struct Dispatcher: ~Copyable {
     }
 
     /// Returns the earliest time after the last turn at which ``fill(_:at:isGathering:)`` may have new work.
-    package func nextDeadline(
-        after last: ContinuousClock.Instant, _ reconciler: borrowing Reconciler
-    ) -> ContinuousClock.Instant? {
-        let times = jobs.rules.active(reconciler).flatMap { state in
+    package func nextDeadline(after last: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        let times = jobs.rules.active.flatMap { state in
             state.ruleGates.deadlines + [state.jobs.nextDue]
         }
         return (times + [lanes.deadline, prepared.nextLimit]).compactMap(\.self).filter { $0 > last }.min()
     }
 
     /// Returns the number of jobs that run, or would start if a slot were free.
-    package func dueJobs(_ reconciler: borrowing Reconciler) -> Int {
+    package func dueJobs() -> Int {
         guard !pauses.all else { return running.count }
-        let waiting = jobs.rules.active(reconciler).reduce(0) { sum, state in
+        let waiting = jobs.rules.active.reduce(0) { sum, state in
             guard !pauses.hold(state.rule.name), state.ruleGates.window?.opens == nil else { return sum }
-            return sum + reconciler.views[state.index].readyCount + state.jobs.due.count
+            return sum + state.view.readyCount + state.jobs.due.count
         }
         return waiting + runningCount
     }
@@ -95,21 +93,20 @@ package struct Dispatcher: ~Copyable {
     /// Their actions start once the leases are committed.
     ///
     /// - Parameters:
-    ///   - reconciler: The reconciler, which has received all hints.
-    ///   - now: The current time.
+    ///   - now: The current time; all hints have been received.
     ///   - isGathering: Whether the jobs of a batch wait for further ones.
-    package mutating func fill(_ reconciler: inout Reconciler, at now: ContinuousClock.Instant, isGathering: Bool) {
-        let time = gateTime(reconciler, at: now)
+    package mutating func fill(at now: ContinuousClock.Instant, isGathering: Bool) {
+        let time = gateTime(at: now)
         sets.forgetListings()
         lanes.startFilling()
-        startGivenUp(reconciler, at: now)
+        startGivenUp(at: now)
         var names: [String: RuleState] = [:]
-        for state in jobs.rules.active(reconciler) where hasWork(state, reconciler) {
+        for state in jobs.rules.active where hasWork(state) {
             checkWindow(of: state, at: time)
             names[state.rule.name] = state
         }
         for name in lanes.fairTurn(Set(names.keys)) {
-            if let state = names[name], start(state, &reconciler, at: time, isGathering) { break }
+            if let state = names[name], start(state, at: time, isGathering) { break }
         }
         repeat {
             for level in lanes.levels(Set(names.keys)) {
@@ -118,9 +115,9 @@ package struct Dispatcher: ~Copyable {
                     isProgress = false
                     for name in lanes.round(level, at: now) {
                         guard let state = names[name] else { continue }
-                        if start(state, &reconciler, at: time, isGathering) {
+                        if start(state, at: time, isGathering) {
                             isProgress = true
-                        } else if !hasWork(state, reconciler) {
+                        } else if !hasWork(state) {
                             names[name] = nil
                         }
                     }
@@ -131,28 +128,27 @@ package struct Dispatcher: ~Copyable {
     }
 
     /// Returns the clocks and the files by which gates decide.
-    package func gateTime(_ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) -> GateTime {
-        GateTime(now: now, time: engine.host.clock.time(), clock: engine.options.clock, files: reconciler.openedFiles)
+    package func gateTime(at now: ContinuousClock.Instant) -> GateTime {
+        let files = jobs.reconciler.openedFiles
+        return GateTime(now: now, time: engine.host.clock.time(), clock: engine.options.clock, files: files)
     }
 
     /// Whether any job could be leased.
-    package func hasWork(_ reconciler: borrowing Reconciler) -> Bool {
-        !givenUp.queue.isEmpty || jobs.rules.active(reconciler).contains { hasWork($0, reconciler) }
+    package func hasWork() -> Bool {
+        !givenUp.queue.isEmpty || jobs.rules.active.contains { hasWork($0) }
     }
 
-    private func hasWork(_ state: RuleState, _ reconciler: borrowing Reconciler) -> Bool {
-        reconciler.views[state.index].hasDue || !state.jobs.due.isEmpty
+    private func hasWork(_ state: RuleState) -> Bool {
+        state.view.hasDue || !state.jobs.due.isEmpty
     }
 
     /// Leases jobs for one attempt of a rule.
     ///
     /// - Returns: False if nothing more can start for the rule in this turn.
-    private mutating func start(
-        _ state: RuleState, _ reconciler: inout Reconciler, at time: GateTime, _ isGathering: Bool
-    ) -> Bool {
+    private mutating func start(_ state: RuleState, at time: GateTime, _ isGathering: Bool) -> Bool {
         let rule = state.rule
         let count = lanes.count(of: rule.name)
-        guard !pauses.hold(rule.name), !returned.contains(state.id), hasWork(state, reconciler),
+        guard !pauses.hold(rule.name), !returned.contains(state.id), hasWork(state),
             state.ruleGates.breaker?.canStart(running: count, at: time.now) ?? true
         else { return false }
         let isClosed = state.ruleGates.window?.opens != nil
@@ -161,17 +157,17 @@ package struct Dispatcher: ~Copyable {
         let hasSlot = lanes.capacity(for: rule, at: time.now) > 0
         if !hasSlot, count == 0 {
             lanes.wait(rule.name, at: time.now)
-            putBack(&reconciler, at: time.now) { $0.priority < rule.priority }
+            putBack(at: time.now) { $0.priority < rule.priority }
         }
         guard hasSlot || prepared.canGrow(rule.name) else { return false }
         let inputs: [OpenJob]
         if isClosed {
-            inputs = nextStored(state, state.nextSize, isManual: true, &reconciler, at: time)
+            inputs = nextStored(state, state.nextSize, isManual: true, at: time)
         } else if let group = rule.group {
-            inputs = nextSet(state, group, &reconciler, at: time)
+            inputs = nextSet(state, group, at: time)
         } else {
-            inputs = nextInputs(state, state.nextSize, &reconciler, at: time)
-            closeBatch(state, reconciler)
+            inputs = nextInputs(state, state.nextSize, at: time)
+            closeBatch(state)
         }
         guard !inputs.isEmpty else { return false }
         prepare(inputs, state, hasSlot: hasSlot, at: time.now)
@@ -187,8 +183,8 @@ package struct Dispatcher: ~Copyable {
     }
 
     /// Closes the batch of a rule if nothing of it is left to lease, so that the next event starts another one.
-    package func closeBatch(_ state: RuleState, _ reconciler: borrowing Reconciler) {
-        if !hasWork(state, reconciler) { state.ruleGates.batch?.close() }
+    package func closeBatch(_ state: RuleState) {
+        if !hasWork(state) { state.ruleGates.batch?.close() }
     }
 
     /// Prepares an attempt, in a slot of its own or after another one of the rule.
@@ -211,33 +207,29 @@ package struct Dispatcher: ~Copyable {
     }
 
     /// Puts back the jobs that wait in a series for others, in those of some rules.
-    package mutating func putBack(
-        _ reconciler: inout Reconciler, at now: ContinuousClock.Instant, of isHeld: (Rule) -> Bool = { _ in true }
-    ) {
-        putBack(prepared.takeWaiting(of: isHeld), &reconciler, at: now)
+    package mutating func putBack(at now: ContinuousClock.Instant, of isHeld: (Rule) -> Bool = { _ in true }) {
+        putBack(prepared.takeWaiting(of: isHeld), at: now)
     }
 
     /// Puts back those of paused rules.
-    package mutating func putBackPaused(_ reconciler: inout Reconciler, at now: ContinuousClock.Instant) {
+    package mutating func putBackPaused(at now: ContinuousClock.Instant) {
         let pauses = pauses
-        putBack(&reconciler, at: now) { pauses.hold($0.name) }
+        putBack(at: now) { pauses.hold($0.name) }
     }
 
     /// Puts back those that wait in a series with one whose file has been hinted since its lease.
-    package mutating func putBackSettling(_ reconciler: inout Reconciler, at now: ContinuousClock.Instant) {
-        let waiting = prepared.takeWaiting(at: { reconciler.isSettling($0) })
-        putBack(waiting, &reconciler, at: now)
+    package mutating func putBackSettling(at now: ContinuousClock.Instant) {
+        let waiting = prepared.takeWaiting(at: jobs.reconciler.isSettling)
+        putBack(waiting, at: now)
     }
 
-    private mutating func putBack(
-        _ attempts: [Attempt], _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
-    ) {
+    private mutating func putBack(_ attempts: [Attempt], at now: ContinuousClock.Instant) {
         for job in attempts.lazy.flatMap(\.inputs).map(\.job) {
             uses.remove(job.event.paths)
             engine.monitor.recordPutBack(job.id)
             guard let id = running.removeValue(forKey: job.id)?.rule, let state = jobs.rules[id] else { continue }
-            jobs.putBack(job.number, state, &reconciler, at: now)
-            wake(job.event.paths, &reconciler)
+            jobs.putBack(job.number, state, at: now)
+            wake(job.event.paths)
         }
     }
 
@@ -255,11 +247,11 @@ package struct Dispatcher: ~Copyable {
     }
 
     /// Starts `on_failure` for the jobs for which there are slots, and whose files are not in use.
-    private mutating func startGivenUp(_ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) {
+    private mutating func startGivenUp(at now: ContinuousClock.Instant) {
         for group in givenUp.take() {
             // The jobs of a removed rule are stored.
             guard let state = jobs.rules[group.rule] else { continue }
-            let inputs = group.numbers.compactMap { state.givenUpInput($0, reconciler.views[state.index].offer($0)) }
+            let inputs = group.numbers.compactMap { state.givenUpInput($0, state.view.offer($0)) }
             guard !inputs.isEmpty else { continue }
             let rule = state.rule
             let isFree = inputs.flatMap(\.job.event.paths).allSatisfy { uses.allows($0, rule.sharesFile) }
@@ -279,19 +271,16 @@ package struct Dispatcher: ~Copyable {
     ///   - steps: All finished steps.
     ///   - outputs: The paths that the last step has written.
     ///   - id: The job.
-    ///   - reconciler: The reconciler, which has received all hints.
-    package mutating func record(
-        _ steps: [FinishedStep], writing outputs: Set<PathBytes>, of id: JobID, _ reconciler: inout Reconciler
-    ) {
+    package mutating func record(_ steps: [FinishedStep], writing outputs: Set<PathBytes>, of id: JobID) {
         guard let (state, number) = find(id) else { return }
-        for output in outputs.sorted() { reconciler.views[state.index].recordOwnWrite(output, of: number) }
-        jobs.record(steps, number, state, &reconciler)
+        for output in outputs.sorted() { state.view.recordOwnWrite(output, of: number) }
+        jobs.record(steps, number, state)
     }
 
     /// Blocks a path that the running step of a job is about to write.
-    package func declare(_ path: PathBytes, of id: JobID, _ reconciler: inout Reconciler) {
+    package func declare(_ path: PathBytes, of id: JobID) {
         guard let (state, number) = find(id) else { return }
-        reconciler.views[state.index].declareOutput(number, path)
+        state.view.declareOutput(number, path)
     }
 
     /// A series that takes longer than expected: its results so far, and the attempts that will not start in it.
@@ -315,31 +304,25 @@ package struct Dispatcher: ~Copyable {
     /// Records what an overdue series has done.
     ///
     /// All hints that were queued when it was taken must be received before.
-    package mutating func record(
-        _ series: OverdueSeries, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
-    ) {
-        for result in series.results { record(result, &reconciler, at: now) }
-        putBack(series.waiting, &reconciler, at: now)
+    package mutating func record(_ series: OverdueSeries, at now: ContinuousClock.Instant) {
+        for result in series.results { record(result, at: now) }
+        putBack(series.waiting, at: now)
         jobs.rules[series.rule]?.resetBrief()
     }
 
     /// Records the end of a series.
     ///
     /// All hints that were queued when it was reported must be received before.
-    package mutating func recordEnd(
-        of series: AttemptSeries, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
-    ) {
+    package mutating func recordEnd(of series: AttemptSeries, at now: ContinuousClock.Instant) {
         lanes.end(series.id, at: now)
         prepared.end(series.id)
         let results = series.takeResults()
-        for result in results { record(result, &reconciler, at: now) }
-        putBack(series.takeWaiting(), &reconciler, at: now)
+        for result in results { record(result, at: now) }
+        putBack(series.takeWaiting(), at: now)
         jobs.rules[series.rule.name]?.recordBrief(results)
     }
 
-    private mutating func record(
-        _ result: AttemptResult, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
-    ) {
+    private mutating func record(_ result: AttemptResult, at now: ContinuousClock.Instant) {
         precondition(!result.parts.isEmpty, "an attempt at no job")
         let paths = result.parts.flatMap(\.job.event.paths)
         uses.remove(paths)
@@ -350,14 +333,14 @@ package struct Dispatcher: ~Copyable {
                 if jobs.rules[id] != nil { returned.insert(id) }
                 jobs.recordRetired(result, id)
             }
-            wake(paths, &reconciler)
+            wake(paths)
             return
         }
         sets.takeBackCount(of: result, state)
         let isCollected = result.rule.value.isCollected
         let wasRestarted = attempt?.stop?.isRaised ?? false
-        let reports = jobs.record(result, state, wasRestarted: wasRestarted, &reconciler, at: now)
-        wake(paths, &reconciler)
+        let reports = jobs.record(result, state, wasRestarted: wasRestarted, at: now)
+        wake(paths)
         givenUp.queue(result.parts.map(\.job.number), of: state)
         if reports.count > 1, isCollected {
             engine.report(.batch(reports))
@@ -369,8 +352,8 @@ package struct Dispatcher: ~Copyable {
     }
 
     /// Wakes the jobs that wait for paths on which an action has worked.
-    private func wake(_ paths: [PathBytes], _ reconciler: inout Reconciler) {
-        for path in paths { reconciler.wake(Self.busy(path)) }
+    private func wake(_ paths: [PathBytes]) {
+        for path in paths { jobs.reconciler.wake(Self.busy(path)) }
     }
 
     private func recordEnd(of result: AttemptResult, at now: ContinuousClock.Instant) {

@@ -52,8 +52,7 @@ struct FileSets {
     /// set. Once an action has started, the conditions are no longer checked: the action may be the reason why they
     /// do not match.
     mutating func members(
-        of event: FileEvent, _ state: RuleState, _ group: Grouping, _ jobs: borrowing JobRegistry,
-        _ reconciler: borrowing Reconciler, hasStarted: Bool
+        of event: FileEvent, _ state: RuleState, _ group: Grouping, _ jobs: borrowing JobRegistry, hasStarted: Bool
     ) -> [Member] {
         let rule = state.rule
         let directory = event.path.parent
@@ -76,7 +75,7 @@ struct FileSets {
         let read: Rule.ContentReader = { ConditionInput.Content(of: $0) }
         return ([own] + others).filter { member in
             let isOwn = member.path == event.path
-            if hasStarted || !isOwn && reconciler.views[state.index].isDue(member.path) { return true }
+            if hasStarted || !isOwn && state.view.isDue(member.path) { return true }
             let event = isOwn ? event : member.event(.created, time, origin: event.origin)
             let answer = rule.admits(event, reading: read)
             // The attempt waits until the condition can be read.
@@ -90,8 +89,7 @@ struct FileSets {
     ///
     /// Without a pause, the next file of the set wakes it.
     func obstacle(
-        to members: [Member], of event: FileEvent, _ state: RuleState, _ group: Grouping, _ jobs: borrowing JobRegistry,
-        _ reconciler: inout Reconciler
+        to members: [Member], of event: FileEvent, _ state: RuleState, _ group: Grouping, _ jobs: borrowing JobRegistry
     ) -> (Waiting, pause: Duration?)? {
         let age = jobs.host.clock.time().since(event.time)
         let missing = group.missing(in: members.map(\.path))
@@ -104,7 +102,7 @@ struct FileSets {
             return (waiting, nil)
         }
         let pause = state.rule.retry.pause(whileNotReady: .seconds(1), age: age)
-        for member in members where !reconciler.views[state.index].hasSettled(member.path, member.snapshot) {
+        for member in members where !state.view.hasSettled(member.path, member.snapshot) {
             return (Waiting(.group, "it waits for '\(member.path)' to settle"), pause)
         }
         guard state.rule.ready?.command != nil else { return nil }

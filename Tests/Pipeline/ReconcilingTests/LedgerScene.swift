@@ -226,8 +226,8 @@ struct LedgerScene: ~Copyable {
         reconciler.views[0].sortedOffers.first { $0.isRunning && (path == nil || $0.path == absolute(path)) }
     }
 
-    private mutating func change(_ body: (inout ViewReconciler, ContinuousClock.Instant) -> Void) {
-        body(&reconciler.views[0], clock.now())
+    private mutating func change(_ body: (ViewReconciler, ContinuousClock.Instant) -> Void) {
+        body(reconciler.views[0], clock.now())
     }
 
     private mutating func receive() {

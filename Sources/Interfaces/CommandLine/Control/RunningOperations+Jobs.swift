@@ -1,5 +1,6 @@
 import ControlAPI
 import Engine
+import FileEvents
 import Foundation
 import Gates
 import Glibc

@@ -1,4 +1,5 @@
 import Engine
+import FileEvents
 import Monitoring
 import Rules
 import Storage
