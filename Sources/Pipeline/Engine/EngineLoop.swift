@@ -373,10 +373,12 @@ package struct EngineLoop: ~Copyable {
 
     private mutating func recordTurn(hints: Int) {
         let (queue, pending) = dispatcher.jobs.count()
-        engine.monitor.recordTurn(
-            run.phase, isReady: run.isReady, hints: hints, settling: reconciler.settling, held: reconciler.held,
-            queue: queue, pauses: dispatcher.pauses, slots: dispatcher.lanes.status, pending: pending,
-            waits: longWaits(), at: now)
+        let (held, waits) = (reconciler.held, longWaits())
+        engine.monitor.recordTurn(hints: hints, at: now) { status in
+            (status.phase, status.isReady, status.pauses) = (run.phase, run.isReady, dispatcher.pauses)
+            (status.queue, status.pending, status.slots) = (queue, pending, dispatcher.lanes.status)
+            (status.settling, status.held, status.waits) = (reconciler.settling, held, waits)
+        }
         if let interval = engine.options.signOfLife, run.isReady, run.nextSign.map({ $0 <= now }) ?? true {
             run.nextSign = now + interval
             engine.report(.alive)

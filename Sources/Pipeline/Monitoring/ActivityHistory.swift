@@ -6,7 +6,7 @@ package import System
 /// Pure: the current time is a parameter. Only the current slot is stored in detail; each of the others is one point.
 package struct ActivityHistory: Sendable {
     /// The numbers of events and results in a slot, and the durations of attempts and of the phases before them.
-    package struct Point: Sendable, Hashable {
+    package struct Point: JobCounts, Sendable, Hashable {
         /// The start of the slot; set by ``points(at:wall:)``.
         package var time = Timestamp(seconds: 0, nanoseconds: 0)
         package var events = 0
@@ -28,8 +28,8 @@ package struct ActivityHistory: Sendable {
     package static let length = 360
 
     private let start: ContinuousClock.Instant
-    /// The points, indexed by the slot's number modulo the length.
-    private var points: [(slot: Int, point: Point)] = []
+    /// The points of the slots before the current one, up to the length.
+    private var points: [Point] = []
     private var slot = 0
     private var open = Point()
     /// The durations in the current slot.
@@ -62,37 +62,21 @@ package struct ActivityHistory: Sendable {
     /// Records the state of a job after an attempt.
     package mutating func record(_ state: JobState, at now: ContinuousClock.Instant) {
         advance(to: now)
-        switch state {
-        case .succeeded: open.succeeded += 1
-        case .skipped: open.skipped += 1
-        case .failed: open.failed += 1
-        case .pending, .running: break
-        }
+        open.count(state)
     }
 
     private mutating func advance(to now: ContinuousClock.Instant) {
         let next = slot(of: now)
         guard next > slot else { return }
-        let closed = closed
-        if points.count < Self.length {
-            // Allocates the places of empty slots too.
-            points += repeatElement((slot: -1, point: Point()), count: Self.length - points.count)
-        }
-        points[slot % Self.length] = (slot, closed)
-        slot = next
-        open = Point()
-        open.queue = closed.queue
-        durations = [:]
-    }
-
-    /// The current slot so far.
-    private var closed: Point {
-        var point = open
-        point.settleMedian = durations[.settle]?.quantile(0.5)
-        point.waitMedian = durations[.wait]?.quantile(0.5)
-        point.runMedian = durations[.run]?.quantile(0.5)
-        point.runSlowest = durations[.run]?.quantile(0.99)
-        return point
+        open.settleMedian = durations[.settle]?.quantile(0.5)
+        open.waitMedian = durations[.wait]?.quantile(0.5)
+        open.runMedian = durations[.run]?.quantile(0.5)
+        open.runSlowest = durations[.run]?.quantile(0.99)
+        let empty = Point(queue: open.queue)
+        points.append(open)
+        points += repeatElement(empty, count: min(next - slot - 1, Self.length))
+        points.removeFirst(max(0, points.count - Self.length))
+        (slot, open, durations) = (next, empty, [:])
     }
 
     private func slot(of now: ContinuousClock.Instant) -> Int {
@@ -102,13 +86,6 @@ package struct ActivityHistory: Sendable {
 
     // MARK: Queries
 
-    private func point(_ number: Int) -> Point? {
-        if number == slot { return closed }
-        guard number >= 0, number < slot, !points.isEmpty else { return nil }
-        let (slot, point) = points[number % Self.length]
-        return slot == number ? point : nil
-    }
-
     /// Returns the points of all finished slots of the last half hour, the oldest first.
     ///
     /// - Parameters:
@@ -116,24 +93,19 @@ package struct ActivityHistory: Sendable {
     ///   - wall: The current time by the system's clock, which the points' times use.
     /// - Returns: The points; one without any counts for a slot in which nothing happened.
     package func points(at now: ContinuousClock.Instant, wall: Timestamp) -> [Point] {
-        let present = slot(of: now)
-        let age = now - start
-        var queue = 0
-        var finished: [Point] = []
-        let first = max(0, present - Self.length)
-        for number in first..<max(first, present) {
-            var point = self.point(number) ?? Point(queue: queue)
-            queue = point.queue
-            point.time = wall.advanced(by: Self.interval * number - age)
-            finished.append(point)
+        var history = self
+        history.advance(to: now)
+        let first = wall.advanced(by: Self.interval * (history.slot - history.points.count) - (now - start))
+        for index in history.points.indices {
+            history.points[index].time = first.advanced(by: Self.interval * index)
         }
-        return finished
+        return history.points
     }
 
     /// Returns the numbers of events and of finished jobs in the current slot and the eleven before it.
     package func lastMinute(at now: ContinuousClock.Instant) -> (events: Int, jobs: Int) {
-        let present = slot(of: now)
-        let points = (max(0, present - 11)...present).compactMap(point)
-        return points.reduce((0, 0)) { ($0.0 + $1.events, $0.1 + $1.succeeded + $1.skipped + $1.failed) }
+        var history = self
+        history.advance(to: now)
+        return (history.points.suffix(11) + [history.open]).reduce((0, 0)) { ($0.0 + $1.events, $0.1 + $1.ended) }
     }
 }

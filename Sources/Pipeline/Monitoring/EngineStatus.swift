@@ -3,6 +3,27 @@ package import Records
 package import Rules
 package import System
 
+/// The numbers of finished jobs by state.
+package protocol JobCounts {
+    var succeeded: Int { get set }
+    var skipped: Int { get set }
+    var failed: Int { get set }
+}
+
+extension JobCounts {
+    /// The number of finished jobs.
+    package var ended: Int { succeeded + skipped + failed }
+
+    mutating func count(_ state: JobState) {
+        switch state {
+        case .succeeded: succeeded += 1
+        case .skipped: skipped += 1
+        case .failed: failed += 1
+        case .pending, .running: break
+        }
+    }
+}
+
 /// The status of a running engine at one time.
 package struct EngineStatus: Sendable {
     package enum Phase: String, Sendable, Hashable {
@@ -14,7 +35,7 @@ package struct EngineStatus: Sendable {
     }
 
     /// Counters since the start, as `docs/operating.md` defines them.
-    package struct Counts: Sendable, Hashable {
+    package struct Counts: JobCounts, Sendable, Hashable {
         /// Dirty paths reported by the watcher.
         package var hints = 0
         /// Events whose jobs have finished, or have finished an attempt.
@@ -29,9 +50,6 @@ package struct EngineStatus: Sendable {
         package var failed = 0
 
         package init() {}
-
-        /// The number of finished jobs.
-        package var ended: Int { succeeded + skipped + failed }
     }
 
     /// The numbers of unfinished jobs.
@@ -89,7 +107,7 @@ package struct EngineStatus: Sendable {
     }
 
     /// The results of a rule's jobs since the start.
-    package struct RuleTally: Sendable, Hashable {
+    package struct RuleTally: JobCounts, Sendable, Hashable {
         package var succeeded = 0
         package var skipped = 0
         package var failed = 0

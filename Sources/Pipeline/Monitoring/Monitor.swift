@@ -1,5 +1,5 @@
 package import FileEvents
-package import Gates
+import Gates
 import PluginProtocol
 package import Records
 package import Rules
@@ -83,27 +83,14 @@ package final class Monitor: Sendable {
 
     package func record(_ pauses: Pauses) { state.withLock { $0.status.pauses = pauses } }
 
-    /// Records the state at the end of a turn.
-    package func recordTurn(
-        _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int,
-        held: [PathBytes: ContinuousClock.Instant], queue: EngineStatus.Queue, pauses: Pauses,
-        slots: EngineStatus.Slots, pending: [String: Int], waits: [LongWait], at now: ContinuousClock.Instant
-    ) {
+    /// Records the state at the end of a turn, which the closure sets.
+    package func recordTurn(hints: Int, at now: ContinuousClock.Instant, _ change: (inout EngineStatus) -> Void) {
         metrics?.recordHints(hints)
         state.withLock { state in
-            state.status.phase = phase
-            state.status.isReady = isReady
+            let queue = state.status.queue
             state.status.counts.hints += hints
-            state.status.settling = settling
-            state.status.held = held
-            state.status.pauses = pauses
-            state.status.slots = slots
-            state.status.pending = pending
-            state.status.waits = waits
-            if state.status.queue != queue {
-                state.status.queue = queue
-                state.history.record(queue: queue.count, at: now)
-            }
+            change(&state.status)
+            if state.status.queue != queue { state.history.record(queue: state.status.queue.count, at: now) }
         }
     }
 
@@ -207,26 +194,16 @@ package final class Monitor: Sendable {
                     state.status.counts.attempts += 1
                     if [.failed, .retry].contains(attempt.result) { state.status.counts.failedAttempts += 1 }
                 }
-                var tally = state.status.rules[attempt.rule] ?? EngineStatus.RuleTally()
                 let job = EngineStatus.EndedJob(
                     job: attempt.job, rule: attempt.rule, path: attempt.path, time: attempt.time,
                     outcome: attempt.result.rawValue, message: attempt.outcome.message)
-                switch attempt.state {
-                case .succeeded:
-                    state.status.counts.succeeded += 1
-                    tally.succeeded += 1
-                case .skipped:
-                    state.status.counts.skipped += 1
-                    tally.skipped += 1
-                case .failed:
-                    state.status.counts.failed += 1
-                    tally.failed += 1
-                    state.status.failures = Array(([job] + state.status.failures).prefix(Self.failures))
-                case .pending, .running: break
-                }
+                state.status.counts.count(attempt.state)
                 state.history.record(attempt.state, at: now)
-                tally.last = job
-                state.status.rules[attempt.rule] = tally
+                state.status.rules[attempt.rule, default: EngineStatus.RuleTally()].count(attempt.state)
+                state.status.rules[attempt.rule]?.last = job
+                if attempt.state == .failed {
+                    state.status.failures = Array(([job] + state.status.failures).prefix(Self.failures))
+                }
             }
         }
     }
