@@ -81,10 +81,6 @@ package protocol Gate {
 
 /// The gates of the paths of one rule.
 package struct Gates {
-    private enum Name { case age, loop, cooldown, ready }
-
-    private static let order: [Name] = [.age, .loop, .cooldown, .ready]
-
     package var age: AgeGate?
     package var loop = LoopGuard()
     package var cooldown: Cooldown?
@@ -106,23 +102,18 @@ package struct Gates {
         cooldown?.record(path, at: time)
     }
 
-    private func wait(_ gate: Name, _ job: DueJob, _ time: GateTime) -> GateWait? {
-        switch gate {
-        case .age: age?.wait(for: job, at: time)
-        case .loop: loop.wait(for: job, at: time)
-        case .cooldown: cooldown?.wait(for: job, at: time)
-        case .ready: ready?.wait(for: job, at: time)
-        }
-    }
-
     /// Returns the wait of the first gate that does not let a due job run; nil if all let it run.
     package func wait(for job: DueJob, at time: GateTime) -> GateWait? {
-        Self.order.lazy.compactMap { wait($0, job, time) }.first
+        age?.wait(for: job, at: time) ?? loop.wait(for: job, at: time) ?? cooldown?.wait(for: job, at: time)
+            ?? ready?.wait(for: job, at: time)
     }
 
     /// Returns the waits of all gates that do not let a due job run, in order.
     package func waits(for job: DueJob, at time: GateTime) -> [GateWait] {
-        Self.order.compactMap { wait($0, job, time) }
+        [
+            age?.wait(for: job, at: time), loop.wait(for: job, at: time), cooldown?.wait(for: job, at: time),
+            ready?.wait(for: job, at: time),
+        ].compactMap(\.self)
     }
 }
 
