@@ -24,9 +24,7 @@ package struct LedgerRow: Sendable, Hashable {
     }
 
     package init(_ handled: Snapshot? = nil, _ trust: Trust = .certain, isSuppressed: Bool = false) {
-        self.handled = handled
-        self.trust = trust
-        self.isSuppressed = isSuppressed
+        (self.handled, self.trust, self.isSuppressed) = (handled, trust, isSuppressed)
     }
 
     /// Whether the row is equivalent to a missing one.
@@ -94,4 +92,15 @@ package struct StoredDuePath: Sendable, Hashable {
 /// The change of the stored row of a due path.
 package enum DueChange: Sendable, Hashable {
     case stored(Writer?), deleted
+}
+
+extension Timestamp {
+    /// The nanoseconds since 1970; another time is meant if it is centuries away.
+    package var wholeNanoseconds: Int64 { seconds &* 1_000_000_000 &+ Int64(nanoseconds) }
+
+    package init(wholeNanoseconds: Int64) {
+        var (seconds, rest) = wholeNanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        if rest < 0 { (seconds, rest) = (seconds - 1, rest + 1_000_000_000) }
+        self.init(seconds: seconds, nanoseconds: UInt32(rest))
+    }
 }

@@ -1,3 +1,4 @@
+import FileEvents
 package import System
 
 extension Timestamp {
@@ -24,8 +25,7 @@ package struct ClockPair: Sendable {
     package var instant: ContinuousClock.Instant
 
     package init(_ wall: Timestamp, _ instant: ContinuousClock.Instant) {
-        self.wall = wall.columnValue
-        self.instant = instant
+        (self.wall, self.instant) = (wall.columnValue, instant)
     }
 
     package func columnValue(of due: ContinuousClock.Instant) -> Int64 { wall &+ (due - instant).columnValue }

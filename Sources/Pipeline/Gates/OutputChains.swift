@@ -81,9 +81,8 @@ package final class OutputChains: Sendable {
     /// Records that a program has ended.
     package func end(_ job: JobID, at now: Timestamp) {
         record.withLock { record in
-            if let index = record.runs.lastIndex(where: { $0.job == job }) {
-                record.runs[index].ended = now.wholeNanoseconds
-            }
+            guard let index = record.runs.lastIndex(where: { $0.job == job }) else { return }
+            record.runs[index].ended = now.wholeNanoseconds
         }
     }
 
