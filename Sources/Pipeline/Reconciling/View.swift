@@ -37,12 +37,7 @@ package enum InitialScanPolicy: Sendable, Hashable {
     }
 
     /// Whether the rows of an earlier run are compared.
-    var usesLedger: Bool {
-        switch self {
-        case .compare, .replace: true
-        case .ignore, .report: false
-        }
-    }
+    var usesLedger: Bool { self != .ignore && self != .report }
 }
 
 /// The files that a view matches by path and type.
@@ -103,12 +98,7 @@ package struct View: Sendable {
     package var freezes: Bool { tail != nil }
 
     /// Whether the first listing reports existing files.
-    var reportsExisting: Bool {
-        switch initialScan {
-        case .report, .compare: true
-        case .ignore, .replace: false
-        }
-    }
+    var reportsExisting: Bool { if case .replace = initialScan { false } else { initialScan != .ignore } }
 
     var roots: [PathBytes] { filter.roots.map { PathBytes($0) } }
 
