@@ -64,7 +64,7 @@ extension EngineLoop {
         state.view.restoreFrozen(events)
         conditions.interrupted = dispatcher.jobs.interrupted(offers, state)
         state.view.restore(offers, at: now)
-        dispatcher.givenUp.queue(numbers, of: state)
+        dispatcher.givenUp += state.givenUp(numbers)
     }
 
     /// Returns the job as the next attempt receives it; an attempt that was running was interrupted.

@@ -3,41 +3,25 @@ import Reconciling
 package import Records
 import Rules
 
-/// The jobs that were given up and whose `on_failure`, a separate attempt, has not started.
+/// Jobs that were given up and for which `on_failure`, a separate attempt, runs together.
 ///
 /// The fact that a job was given up is committed before its list starts, and so is each finished step of the list;
 /// after a restart the list resumes. Until it is finished, the job blocks its path. Whatever is at the path by then,
 /// the list receives the event that has failed.
 package struct GivenUpJobs {
-    /// Jobs for which `on_failure` runs together.
-    package struct Group {
-        package let rule: RuleID
-        package let numbers: [UInt64]
-    }
-
-    package private(set) var queue: [Group] = []
-
-    package init() {}
-
-    /// Queues those of the jobs that were given up.
-    package mutating func queue(_ numbers: [UInt64], of state: RuleState) {
-        let numbers = numbers.filter { state.givenUpJob($0) != nil }
-        let groups = state.rule.isCollected ? [numbers] : numbers.map { [$0] }
-        queue += groups.filter { !$0.isEmpty }.map { Group(rule: state.id, numbers: $0) }
-    }
-
-    package mutating func queue(_ group: Group) { queue.append(group) }
-
-    package mutating func take() -> [Group] {
-        defer { queue = [] }
-        return queue
-    }
+    package let rule: RuleID
+    package let numbers: [UInt64]
 }
 
 extension RuleState {
-    fileprivate func givenUpJob(_ number: UInt64) -> Job? {
-        jobs[number].flatMap { $0.failure == nil ? nil : $0 }
+    /// Returns those of the jobs that were given up.
+    package func givenUp(_ numbers: [UInt64]) -> [GivenUpJobs] {
+        let numbers = numbers.filter { givenUpJob($0) != nil }
+        let groups = rule.isCollected ? [numbers] : numbers.map { [$0] }
+        return groups.filter { !$0.isEmpty }.map { GivenUpJobs(rule: id, numbers: $0) }
     }
+
+    private func givenUpJob(_ number: UInt64) -> Job? { jobs[number].flatMap { $0.failure == nil ? nil : $0 } }
 
     /// Returns the input of `on_failure` for a job; nil if the job no longer waits for it.
     package func givenUpInput(_ number: UInt64, _ offer: Offer?) -> OpenJob? {

@@ -28,7 +28,8 @@ package struct Dispatcher: ~Copyable {
     /// Nothing starts until their jobs are restored.
     package var returned: Set<RuleID> = []
     package var prepared: PreparedAttempts
-    package var givenUp = GivenUpJobs()
+    /// The jobs whose `on_failure` has not started.
+    package var givenUp: [GivenUpJobs] = []
     var sets: FileSets
 
     package init(_ engine: EngineContext, _ reconciler: Reconciler, _ conditions: Conditions) {
@@ -135,7 +136,7 @@ package struct Dispatcher: ~Copyable {
 
     /// Whether any job could be leased.
     package func hasWork() -> Bool {
-        !givenUp.queue.isEmpty || jobs.rules.active.contains { hasWork($0) }
+        !givenUp.isEmpty || jobs.rules.active.contains { hasWork($0) }
     }
 
     private func hasWork(_ state: RuleState) -> Bool {
@@ -243,12 +244,14 @@ package struct Dispatcher: ~Copyable {
 
     /// Whether `on_failure` could start for a job if a slot were free.
     package var hasGivenUp: Bool {
-        givenUp.queue.contains { jobs.rules[$0.rule].map { !pauses.hold($0.rule.name) } ?? false }
+        givenUp.contains { jobs.rules[$0.rule].map { !pauses.hold($0.rule.name) } ?? false }
     }
 
     /// Starts `on_failure` for the jobs for which there are slots, and whose files are not in use.
     private mutating func startGivenUp(at now: ContinuousClock.Instant) {
-        for group in givenUp.take() {
+        let waiting = givenUp
+        givenUp = []
+        for group in waiting {
             // The jobs of a removed rule are stored.
             guard let state = jobs.rules[group.rule] else { continue }
             let inputs = group.numbers.compactMap { state.givenUpInput($0, state.view.offer($0)) }
@@ -258,7 +261,7 @@ package struct Dispatcher: ~Copyable {
             if isFree, !pauses.hold(rule.name), lanes.capacity(for: rule, at: now) > 0 {
                 prepare(inputs, state, at: now)
             } else {
-                givenUp.queue(group)
+                givenUp.append(group)
             }
         }
     }
@@ -341,7 +344,7 @@ package struct Dispatcher: ~Copyable {
         let wasRestarted = attempt?.stop?.isRaised ?? false
         let reports = jobs.record(result, state, wasRestarted: wasRestarted, at: now)
         wake(paths)
-        givenUp.queue(result.parts.map(\.job.number), of: state)
+        givenUp += state.givenUp(result.parts.map(\.job.number))
         if reports.count > 1, isCollected {
             engine.report(.batch(reports))
         } else {
