@@ -174,9 +174,7 @@ extension JobRegistry {
             let termination = isOvertaken ? Reconciler.Termination.overtaken : .retry(at: now + pause, counts: counts)
             state.view.finish(number, termination, at: now)
         case .ended(let jobState):
-            if jobState == .succeeded, ended.job.event.origin == .manual {
-                state.view.recordApplied(ended.job.event)
-            }
+            if jobState == .succeeded, ended.job.event.origin == .manual { state.view.recordApplied(ended.job.event) }
             if jobState == .failed, outcome.isCut { state.jobs.update(number) { $0.isInterrupted = true } }
             let isUntouched = !ended.part.input.hasStartedBefore && ended.job.steps.isEmpty
             end(number, state, jobState, outcome, of: ended.batch, isUntouched: isUntouched, at: now)

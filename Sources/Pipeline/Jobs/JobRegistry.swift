@@ -19,8 +19,6 @@ package struct JobRegistry: ~Copyable {
     package var changes = TurnChanges()
     /// The jobs that have no row yet.
     private var newJobs: Set<JobID> = []
-    /// The number of the last job.
-    private var number: UInt64
 
     package init(
         _ ruleset: Ruleset, _ reconciler: Reconciler, _ journal: any Journal, _ chains: OutputChains, on host: Host,
@@ -29,7 +27,7 @@ package struct JobRegistry: ~Copyable {
         (self.journal, self.host, self.chains, self.report) = (journal, host, chains, report)
         self.reconciler = reconciler
         rules = RunningRules(ruleset, reconciler, at: host.clock.time())
-        number = journal.stored.number
+        reconciler.shared.number = journal.stored.number
     }
 
     // MARK: Leases
@@ -38,9 +36,7 @@ package struct JobRegistry: ~Copyable {
     package mutating func lease(_ candidate: Reconciler.Candidate, _ state: RuleState) -> OpenJob {
         var candidate = candidate
         if let age = state.gates.age { candidate.event = age.opened(candidate.event) }
-        reconciler.shared.number = max(reconciler.shared.number, number)
         let offer = state.view.lease(candidate)
-        number = max(number, offer.number)
         let rule = state.rule
         var job: Job
         if let known = state.jobs[offer.number] {
@@ -96,11 +92,11 @@ package struct JobRegistry: ~Copyable {
         _ event: FileEvent, _ state: RuleState, id: JobID? = nil, isInterrupted: Bool = false, after: UInt64 = 0,
         at now: ContinuousClock.Instant
     ) {
-        number += 1
         let rule = state.rule
         let schedule = Job.Schedule(due: now, after: after)
         var job = Job(
-            id: id ?? JobID(now: event.time), rule: rule.name, event: event, number: number, schedule: schedule)
+            id: id ?? JobID(now: event.time), rule: rule.name, event: event, number: reconciler.shared.nextNumber(),
+            schedule: schedule)
         job.forgetWriter(unlessNeededBy: rule)
         job.isInterrupted = isInterrupted
         newJobs.insert(job.id)
@@ -214,7 +210,7 @@ package struct JobRegistry: ~Copyable {
         let event = FileEvent(
             kind: wasHandled ? .modified : .created, path: path, root: state.rule.root(matching: path) ?? path.parent,
             snapshot: .unseen, origin: .live, time: host.clock.time())
-        number += 1
+        let number = reconciler.shared.nextNumber()
         let job = Job(id: JobID(now: event.time), rule: state.rule.name, event: event, number: number)
         newJobs.insert(job.id)
         end(OpenJob(job, nil), .skipped, .gone)

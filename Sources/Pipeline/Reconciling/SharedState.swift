@@ -15,7 +15,7 @@ package final class SharedState {
     package internal(set) var active: Set<Int> = []
     /// The roots that the current listing has yet to list.
     var unlisted: Set<PathBytes> = []
-    /// The number of the last offer.
+    /// The number of the last offer, or of the last job that has none.
     package var number: UInt64 = 0
 
     /// Paths that the watcher has to hint again after it has polled the directories around them.
@@ -38,8 +38,12 @@ package final class SharedState {
         ledger = Ledger(store)
         files = VisibleFiles(roots: roots, in: host.fileSystem)
         dirty = DirtyPaths(policies: policies)
-        self.host = host
-        self.callbacks = callbacks
+        (self.host, self.callbacks) = (host, callbacks)
+    }
+
+    package func nextNumber() -> UInt64 {
+        number += 1
+        return number
     }
 
     /// Returns the paths that the watcher has to hint again, once.

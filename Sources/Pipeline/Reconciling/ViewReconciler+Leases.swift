@@ -220,7 +220,6 @@ extension ViewReconciler {
     }
 
     private func make(_ event: FileEvent) -> Offer {
-        shared.number += 1
         markNamesOfReplaced(by: event)
         let paths = event.paths
         // A move offers the handled state, whatever is at the path.
@@ -228,7 +227,7 @@ extension ViewReconciler {
         let left = left.removeValue(forKey: event.path)
         let before = Dictionary(paths.map { ($0, row($0).trust) }) { first, _ in first }
         var offer = Offer(
-            number: shared.number, event: event,
+            number: shared.nextNumber(), event: event,
             isUncertain: before.values.contains { $0 == .uncertain || $0 == .failed },
             isRepeat: event.from == nil && now.flatMap { now in left.map { $0.isSameState(as: now) } } ?? false,
             changed: event.kind == .deleted ? nil : now?.changed, trustBefore: before)
