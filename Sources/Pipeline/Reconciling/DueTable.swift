@@ -11,7 +11,7 @@ struct DueTable {
     /// The state of a due path; rare values are boxed, since very many paths may be due.
     struct Entry {
         /// The file with which the path was announced, if that is another one, and other values that few paths have.
-        private struct Rare {
+        fileprivate struct Rare {
             var announced: FileIdentity?
             var digest: [UInt8]?
             var writer: Writer?
@@ -32,9 +32,7 @@ struct DueTable {
             static let confirmed = Flags(rawValue: 1 << 1)
             static let announced = Flags(rawValue: 1 << 2)
             static let indexed = Flags(rawValue: 1 << 3)
-            static let identified = Flags(rawValue: 1 << 4)
-            static let queued = Flags(rawValue: 1 << 5)
-            static let unused = Flags(rawValue: 1 << 6)
+            static let queued = Flags(rawValue: 1 << 4)
         }
 
         // In an order without gaps.
@@ -42,7 +40,7 @@ struct DueTable {
         private var nanoseconds: UInt32
         private var seconds: Int64
         private var identity = FileIdentity(deviceMajor: 0, deviceMinor: 0, inode: 0, birth: 0)
-        private var rare: Box<Rare>?
+        fileprivate var rare: Box<Rare>?
         /// The last position in the order.
         fileprivate(set) var position: UInt64 = 0
         /// The neighbours in the order, or among the paths that wait for the same.
@@ -94,7 +92,7 @@ struct DueTable {
             set {
                 if let newValue {
                     flags.insert(.announced)
-                    if !flags.contains(.identified) || !flags.contains(.indexed) { set(newValue) }
+                    if !flags.contains(.indexed) { identity = newValue }
                 } else {
                     flags.remove(.announced)
                 }
@@ -109,10 +107,10 @@ struct DueTable {
             set {
                 let announced = announced
                 if let newValue {
-                    set(newValue)
+                    identity = newValue
                     flags.insert(.indexed)
                 } else {
-                    flags.subtract([.indexed, .identified])
+                    flags.remove(.indexed)
                 }
                 self.announced = announced
             }
@@ -122,16 +120,6 @@ struct DueTable {
         fileprivate var isQueued: Bool {
             get { flags.contains(.queued) }
             set { if newValue { flags.insert(.queued) } else { flags.remove(.queued) } }
-        }
-
-        /// Whether the place of the entry is unused.
-        fileprivate var isUnused: Bool { flags.contains(.unused) }
-
-        fileprivate mutating func markUnused() { (rare, flags) = (nil, .unused) }
-
-        private mutating func set(_ identity: FileIdentity) {
-            self.identity = identity
-            flags.insert(.identified)
         }
 
         /// The fingerprint of a directory that is handled as one unit with everything below it.
@@ -169,7 +157,7 @@ struct DueTable {
 
         var isEmpty: Bool { count == 0 }
         var count: Int { tree.count }
-        var values: some Sequence<Entry> { all.lazy.filter { !$0.isUnused } }
+        var values: some Sequence<Entry> { tree.numbers.lazy.map { self[$0] } }
         var paths: [PathBytes] { tree.numbers.map { tree.path(of: $0) }.sorted() }
         /// The paths, the latest first.
         var latest: [PathBytes] {
@@ -195,7 +183,7 @@ struct DueTable {
 
         fileprivate mutating func remove(_ number: PathTree.Number) {
             free.append(tree[number])
-            self[number].markUnused()
+            self[number].rare = nil
             tree.remove(number)
             if isEmpty { (all, free) = ([], []) }
         }
