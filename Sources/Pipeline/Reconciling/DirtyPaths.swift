@@ -51,7 +51,7 @@ struct DirtyPaths: ~Copyable {
     var mayHaveCompanion = false
     private var settler = Settler<Key, Hints>()
     /// The dirty paths by their files, as of their last hint.
-    private var byFile = FileIndex()
+    private(set) var byFile = FileIndex()
     private var files: [PathBytes: FileIdentity] = [:]
     /// The paths that a process had open for ``heldTimeout`` at their last inspection, and the time since which they
     /// settle.
@@ -90,17 +90,6 @@ struct DirtyPaths: ~Copyable {
     }
 
     // MARK: Files
-
-    /// Returns a dirty path that contains a file and satisfies a condition.
-    func any(of file: FileIdentity, where condition: (PathBytes) -> Bool) -> PathBytes? {
-        byFile.any(of: file, where: condition)
-    }
-
-    /// Returns a dirty path that contains a file, satisfies a condition, and has the same last component as another
-    /// path.
-    func namesake(
-        of path: PathBytes, at file: FileIdentity, where condition: (PathBytes) -> Bool
-    ) -> PathBytes? { byFile.namesake(of: path, at: file, where: condition) }
 
     func file(at path: PathBytes) -> FileIdentity? { files[path] }
 

@@ -21,14 +21,9 @@ final class FileNames {
         var isWritten: Bool?
     }
 
-    private var files: [FileIdentity: File] = [:]
+    var files: [FileIdentity: File] = [:]
 
     var isEmpty: Bool { files.isEmpty }
-
-    subscript(identity: FileIdentity) -> File? {
-        get { files[identity] }
-        set { files[identity] = newValue }
-    }
 
     /// Records that the ledger row of a path has another file than before, or none.
     func setRow(_ path: PathBytes, _ old: FileIdentity?, _ new: FileIdentity?) {

@@ -94,7 +94,6 @@ package final class Reconciler {
     /// Whether nothing is dirty.
     package var isSettled: Bool { shared.dirty.count == 0 }
     package func isSettling(_ path: PathBytes) -> Bool { shared.dirty.contains(path) }
-    package func isDue(_ path: PathBytes) -> Bool { views.contains { $0.isDue(path) } }
     package var nextDeadline: ContinuousClock.Instant? {
         ([shared.dirty.nextDeadline] + shared.active.map { views[$0].due.nextTime }).compactMap(\.self).min()
     }

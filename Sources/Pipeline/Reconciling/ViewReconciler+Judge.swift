@@ -99,7 +99,7 @@ extension ViewReconciler {
         let file = fileNames(of: identity, changed: changed)
         if let isWritten = file.isWritten { return isWritten }
         let isWritten = file.present.contains(where: isWritten) || file.others.paths.contains(where: isWritten)
-        names[identity]?.isWritten = isWritten
+        names.files[identity]?.isWritten = isWritten
         return isWritten
     }
 
@@ -253,8 +253,8 @@ extension ViewReconciler {
         let namesake =
             was.hasSeveralNames
             ? dueFiles.namesake(of: path, at: file, where: isTarget)
-                ?? shared.dirty.namesake(of: path, at: file, where: isTarget) : nil
-        return namesake ?? dueFiles.any(of: file, where: isTarget) ?? shared.dirty.any(of: file, where: isTarget)
+                ?? shared.dirty.byFile.namesake(of: path, at: file, where: isTarget) : nil
+        return namesake ?? dueFiles.any(of: file, where: isTarget) ?? shared.dirty.byFile.any(of: file, where: isTarget)
     }
 
     // MARK: Queries

@@ -373,10 +373,9 @@ package final class ViewReconciler {
         func isKnown(_ other: PathBytes) -> Bool {
             other != path && root(of: other) != nil && present(other)?.identity == file
         }
-        if (shared.dirty.any(of: file, where: isKnown) ?? dueFiles.any(of: file, where: isKnown)) != nil {
-            return true
-        }
-        if let names = names[file] {
+        let changed = shared.dirty.byFile.any(of: file, where: isKnown) ?? dueFiles.any(of: file, where: isKnown)
+        if changed != nil { return true }
+        if let names = names.files[file] {
             return names.present.contains { $0 != path } || names.others.paths.contains(where: isKnown)
         }
         return shared.ledger.paths(of: view.id, handling: file).contains(where: isKnown)
@@ -437,25 +436,25 @@ package final class ViewReconciler {
                 if isAsHandled ?? !isRemoved(other, handled) { continue }
                 markDirty(other, signs.union(.attributes), .live)
             }
-            names[identity]?.isCompared = true
+            names.files[identity]?.isCompared = true
         }
     }
 
     private func hasCompared(_ identity: FileIdentity) -> Bool {
-        guard let file = names[identity], file.isCompared else { return false }
+        guard let file = names.files[identity], file.isCompared else { return false }
         return file.present.first.map { present($0)?.changed == file.changed } ?? true
     }
 
     /// Returns the names of a file in the ledger; they are inspected unless that was done since the last hint and since
     /// the file changed.
     func fileNames(of identity: FileIdentity, changed: Timestamp? = nil) -> FileNames.File {
-        if let changed, let file = names[identity], file.changed == changed { return file }
+        if let changed, let file = names.files[identity], file.changed == changed { return file }
         let paths = shared.ledger.paths(of: view.id, handling: identity)
         let snapshots = paths.map { path in present(path).flatMap { $0.identity == identity ? $0 : nil } }
         var file = FileNames.File(changed: snapshots.lazy.compactMap(\.?.changed).first ?? changed)
         file.present = Set(zip(paths, snapshots).lazy.filter { $1 != nil }.map(\.0))
         file.others = PathsByName(zip(paths, snapshots).filter { $1 == nil }.map(\.0))
-        names[identity] = file
+        names.files[identity] = file
         return file
     }
 }
