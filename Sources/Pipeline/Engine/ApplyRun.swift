@@ -64,12 +64,10 @@ package final class ApplyRun: Sendable {
     package func run(_ requests: [JobRequest]) -> Summary {
         var loop = EngineLoop(unwatched: engine)
         loop.carryOut(.apply(requests))
-        var isOver = false
-        while !isOver {
-            isOver =
-                loop.next(isLeasing: !isStopped.load(ordering: .acquiring))
-                || loop.isIdle && loop.open(requests).isEmpty
-            if !isOver { engine.context.mailbox.wait(until: loop.nextWake) }
+        while !loop.next(isLeasing: !isStopped.load(ordering: .acquiring)),
+            !loop.isIdle || !loop.open(requests).isEmpty
+        {
+            engine.context.mailbox.wait(until: loop.nextWake)
         }
         let summary = Summary(open: loop.open(requests), error: loop.run.storeError)
         _ = loop.end()

@@ -95,7 +95,7 @@ extension EngineLoop {
             return
         }
         run.reloads += 1
-        run.next.append(RunState.NextRules(ruleset: ruleset, number: run.reloads))
+        run.next.append((ruleset, run.reloads))
         if ruleset.needsWriters { conditions.listen(engine.report) }
         let scope = conditions.scope(
             of: ruleset, ignoring: ignored, watchesBeside: engine.options.watchesBeside)
@@ -106,14 +106,14 @@ extension EngineLoop {
     ///
     /// Rules that have already been superseded also run briefly: files listed for them must not be attributed to the
     /// start of the rules before them.
-    mutating func nextRules(_ reports: inout [WatchReport]) -> (RunState.NextRules, earlier: [WatchReport])? {
+    mutating func nextRules(_ reports: inout [WatchReport]) -> (Ruleset, earlier: [WatchReport])? {
         for (position, report) in reports.enumerated() {
             guard case .changed(let number) = report,
                 let index = run.next.firstIndex(where: { $0.number == number })
             else { continue }
             let earlier = Array(reports[..<position])
             reports.removeFirst(position + 1)
-            let next = run.next[index]
+            let next = run.next[index].ruleset
             run.next.removeFirst(index + 1)
             return (next, earlier)
         }
@@ -121,28 +121,28 @@ extension EngineLoop {
     }
 
     /// Runs other rules, now that the watcher watches for them.
-    mutating func change(to next: RunState.NextRules) {
+    mutating func change(to ruleset: Ruleset) {
         dispatcher.putBack(at: now)
         // The rows of the previous rules are committed before the new rules read theirs.
         persist()
         let running = Set(dispatcher.jobs.rules.map(\.id))
         let unloaded = engine.store.stored.unloaded
-        let start = RuleStarts(next.ruleset, engine.store, engine.options, running: running, on: engine.host)
-        reportNewPaths(in: next.ruleset, insteadOf: conditions.ruleset)
-        conditions.ruleset = next.ruleset
+        let start = RuleStarts(ruleset, engine.store, engine.options, running: running, on: engine.host)
+        reportNewPaths(in: ruleset, insteadOf: conditions.ruleset)
+        conditions.ruleset = ruleset
         reconciler.change(to: start.views, at: now)
-        dispatcher.change(to: next.ruleset)
+        dispatcher.change(to: ruleset)
         (run.reselected, run.ignoring) = (start.reselected, start.ignoring)
         restore(except: running)
-        dispatcher.pauses = dispatcher.pauses.renamed(for: next.ruleset, in: engine.store)
+        dispatcher.pauses = dispatcher.pauses.renamed(for: ruleset, in: engine.store)
         if dispatcher.pauses != engine.store.stored.pauses { dispatcher.jobs.changes.pauses = dispatcher.pauses }
-        engine.monitor.record(next.ruleset)
+        engine.monitor.record(ruleset)
         engine.monitor.record(dispatcher.pauses)
         for (rule, jobs) in engine.store.stored.unloaded.sorted(by: { $0.key < $1.key }) where unloaded[rule] != jobs {
             engine.report(.waiting(rule: rule, jobs: jobs))
         }
         recordMounts(engine.store.stored.mounts)
-        let all = [next.ruleset] + run.next.map(\.ruleset)
+        let all = [ruleset] + run.next.map(\.ruleset)
         if !all.contains(where: \.needsWriters) { conditions.stopListening() }
         run.isReady = false
         run.hasStarted = false

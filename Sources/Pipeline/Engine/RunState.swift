@@ -1,28 +1,17 @@
-import ActionAPI
-import FileEvents
 import Monitoring
-import Reconciling
 import Records
 import Rules
-import Settling
-import System
 import Watching
 
 /// The progress of a run.
 struct RunState {
-    /// The rules that run once the watcher watches for them.
-    struct NextRules {
-        var ruleset: Ruleset
-        /// The number with which the watcher reports that.
-        var number: Int
-    }
-
     /// The indexes of the rules that match other paths than in their last run.
     var reselected: [Int] = []
     /// The indexes of the cleaning rules whose ignored files are still to be reported.
     var ignoring: [Int] = []
-    /// The newest is last.
-    var next: [NextRules] = []
+    /// The rules that run once the watcher watches for them, and the number with which it reports that; the newest are
+    /// last.
+    var next: [(ruleset: Ruleset, number: Int)] = []
     /// The number of reloads that were requested.
     var reloads = 0
     var phase = EngineStatus.Phase.running

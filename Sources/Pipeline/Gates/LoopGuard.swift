@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 /// A gate that suspends paths for which a rule runs again and again, as with rules that trigger themselves or each
