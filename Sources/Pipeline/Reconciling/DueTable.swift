@@ -187,6 +187,19 @@ struct DueTable {
             tree.remove(number)
             if isEmpty { (all, free) = ([], []) }
         }
+
+        fileprivate mutating func append(_ number: PathTree.Number, to line: inout Line) {
+            self[number].previous = line.last
+            self[number].next = -1
+            if line.isEmpty { line.first = number } else { self[line.last].next = number }
+            line.last = number
+        }
+
+        fileprivate mutating func remove(_ number: PathTree.Number, from line: inout Line) {
+            let (previous, next) = (self[number].previous, self[number].next)
+            if previous < 0 { line.first = next } else { self[previous].next = next }
+            if next < 0 { line.last = previous } else { self[next].previous = previous }
+        }
     }
 
     /// The file and the change time by which a later change is detected; ``absent`` for a missing path.
@@ -215,7 +228,7 @@ struct DueTable {
     }
 
     /// Linked entries, the first and the last.
-    private struct Line {
+    fileprivate struct Line {
         var first: PathTree.Number = -1
         var last: PathTree.Number = -1
 
@@ -325,35 +338,18 @@ struct DueTable {
         position += 1
         entries[number].position = position
         entries[number].isQueued = true
-        var line = order
-        append(number, to: &line)
-        order = line
-    }
-
-    private mutating func append(_ number: PathTree.Number, to line: inout Line) {
-        entries[number].previous = line.last
-        entries[number].next = -1
-        if line.isEmpty { line.first = number } else { entries[line.last].next = number }
-        line.last = number
-    }
-
-    private mutating func remove(_ number: PathTree.Number, from line: inout Line) {
-        let (previous, next) = (entries[number].previous, entries[number].next)
-        if previous < 0 { line.first = next } else { entries[previous].next = next }
-        if next < 0 { line.last = previous } else { entries[next].previous = previous }
+        entries.append(number, to: &order)
     }
 
     /// Removes a path from the order, or ends its wait.
     private mutating func detach(_ number: PathTree.Number) {
         if entries[number].isQueued {
             entries[number].isQueued = false
-            var line = order
-            remove(number, from: &line)
-            order = line
+            entries.remove(number, from: &order)
         } else if let wait = entries[number].wait {
             entries[number].waiting = nil
             guard var line = waiters[wait] else { return }
-            remove(number, from: &line)
+            entries.remove(number, from: &line)
             waiters[wait] = line.isEmpty ? nil : line
         }
     }
@@ -371,9 +367,7 @@ struct DueTable {
         if case .time(let time) = wait {
             ends.insert(End(time: time, number: number))
         } else {
-            var line = waiters[wait] ?? Line()
-            append(number, to: &line)
-            waiters[wait] = line
+            entries.append(number, to: &waiters[wait, default: Line()])
         }
         if let limit { ends.insert(End(time: limit, number: number)) }
     }
