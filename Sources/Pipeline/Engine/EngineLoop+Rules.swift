@@ -132,7 +132,7 @@ extension EngineLoop {
         conditions.ruleset = ruleset
         reconciler.change(to: start.views, at: now)
         dispatcher.change(to: ruleset)
-        (run.reselected, run.ignoring) = (start.reselected, start.ignoring)
+        run.starts = start
         restore(except: running)
         dispatcher.pauses = dispatcher.pauses.renamed(for: ruleset, in: engine.store)
         if dispatcher.pauses != engine.store.stored.pauses { dispatcher.jobs.changes.pauses = dispatcher.pauses }

@@ -61,17 +61,15 @@ package struct EngineLoop: ~Copyable {
             hasWork: { conditions.hasWork($1.number) },
             writer: { conditions.writer(of: $1, rule: $0) },
             warn: { [report = engine.report] in report(.notice($0)) })
-        let stored = engine.store.stored
         self.owner = owner
         self.watcher = watcher
         hints = queue
         self.conditions = conditions
         self.reconciler = reconciler
         dispatcher = Dispatcher(engine, reconciler, conditions)
-        run = RunState()
-        (run.reselected, run.ignoring) = (start.reselected, start.ignoring)
+        run = RunState(starts: start)
         now = host.clock.now()
-        takeOver(stored)
+        takeOver(engine.store.stored)
     }
 
     var engine: EngineContext { owner.context }
@@ -214,7 +212,7 @@ package struct EngineLoop: ~Copyable {
         }
         applyEffects()
         if run.isReady, !run.hasStarted {
-            for index in run.reselected { forgetUnmatched(index) }
+            for index in run.starts.reselected { forgetUnmatched(index) }
             dispatcher.jobs.changes.hasStarted = true
             run.hasStarted = true
         }
@@ -320,17 +318,17 @@ package struct EngineLoop: ~Copyable {
             run.storeRetry = now
         }
         dispatcher.prepared.launch(running: dispatcher.lanes.count, at: now)
-        if run.hasStarted, !run.ignoring.isEmpty { reportIgnored() }
+        if run.hasStarted, !run.starts.ignoring.isEmpty { reportIgnored() }
     }
 
     /// Reports the existing files that cleaning rules ignore from their first start on.
     private mutating func reportIgnored() {
-        for index in run.ignoring {
+        for index in run.starts.ignoring {
             let state = dispatcher.jobs.rules[index]
             let files = engine.store.knownFiles(of: [state.id])
             if files > 0 { engine.report(.ignored(rule: state.rule.name, files: files)) }
         }
-        run.ignoring = []
+        run.starts.ignoring = []
     }
 
     // MARK: End

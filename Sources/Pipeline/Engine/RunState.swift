@@ -5,10 +5,8 @@ import Watching
 
 /// The progress of a run.
 struct RunState {
-    /// The indexes of the rules that match other paths than in their last run.
-    var reselected: [Int] = []
-    /// The indexes of the cleaning rules whose ignored files are still to be reported.
-    var ignoring: [Int] = []
+    /// What is still to be done for the rules that have started.
+    var starts: RuleStarts
     /// The rules that run once the watcher watches for them, and the number with which it reports that; the newest are
     /// last.
     var next: [(ruleset: Ruleset, number: Int)] = []
