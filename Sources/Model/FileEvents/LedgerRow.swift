@@ -93,14 +93,3 @@ package struct StoredDuePath: Sendable, Hashable {
 package enum DueChange: Sendable, Hashable {
     case stored(Writer?), deleted
 }
-
-extension Timestamp {
-    /// The nanoseconds since 1970; another time is meant if it is centuries away.
-    package var wholeNanoseconds: Int64 { seconds &* 1_000_000_000 &+ Int64(nanoseconds) }
-
-    package init(wholeNanoseconds: Int64) {
-        var (seconds, rest) = wholeNanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
-        if rest < 0 { (seconds, rest) = (seconds - 1, rest + 1_000_000_000) }
-        self.init(seconds: seconds, nanoseconds: UInt32(rest))
-    }
-}

@@ -1,5 +1,5 @@
 import FileEvents
-import Globbing
+@testable import Globbing
 import Rules
 import System
 import Testing
