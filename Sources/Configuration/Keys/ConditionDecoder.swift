@@ -34,7 +34,7 @@ extension RuleDecoder {
         ) { $0 = .path($1) },
         Key(
             "regex", "A PCRE2 regular expression to find in the last path component; its groups are ${1} and so on.",
-            Form(SchemaForm.text(minimum: 1)) { $0.regex($1) }, examples: [#"^IMG_(\d+)"#]
+            Form("string", SchemaForm.text(minimum: 1)) { $0.regex($1) }, examples: [#"^IMG_(\d+)"#]
         ) { $0 = $1 },
         Key(
             "owner", "The owner: USER, USER:GROUP or :GROUP.",
@@ -50,12 +50,12 @@ extension RuleDecoder {
         Key("all", "All conditions of the list are true.", conditionList) { $0 = .all($1) },
         Key(
             "not", "The condition is false; of a list, all are.",
-            Form(SchemaForm.oneOrMore(["$ref": "#/$defs/conditions"])) { $0.negation($1) }
+            Form("mapping or list", SchemaForm.oneOrMore(["$ref": "#/$defs/conditions"])) { $0.negation($1) }
         ) { $0 = $1 },
     ])
 
     private static let conditionList = Form<RuleDecoder, [Condition]>(
-        SchemaForm.list(of: ["$ref": "#/$defs/conditions"], isNonEmpty: true)
+        "list", SchemaForm.list(of: ["$ref": "#/$defs/conditions"], isNonEmpty: true)
     ) { $0.conditionGroup($1) }
 
     /// One value or a list of alternatives.
@@ -63,7 +63,7 @@ extension RuleDecoder {
         _ element: @autoclosure @escaping @Sendable () -> JSONValue, _ example: String,
         _ read: @escaping @Sendable (RuleDecoder) -> (String, YAMLNode) -> Value?
     ) -> Form<RuleDecoder, [Value]> {
-        Form(SchemaForm.oneOrMore(element())) { decoder, entry in
+        Form("string or list of strings", SchemaForm.oneOrMore(element())) { decoder, entry in
             let values = decoder.texts(entry, example: example)?.compactMap(read(decoder))
             return values?.isEmpty == true ? nil : values
         }
@@ -73,7 +73,7 @@ extension RuleDecoder {
         _ quantity: SchemaForm.Quantity, _ example: String,
         _ parse: @escaping @Sendable (String) throws(Problem) -> Value
     ) -> Form<RuleDecoder, Comparisons<Value>> {
-        Form(SchemaForm.comparisons(of: quantity)) { decoder, entry in
+        Form("comparison or list of comparisons", SchemaForm.comparisons(of: quantity)) { decoder, entry in
             guard let texts = decoder.texts(entry, example: example) else { return nil }
             var bounds: [Comparisons<Value>.Bound] = []
             for (text, node) in texts {

@@ -18,26 +18,27 @@ extension ConfigurationDecoder {
                     standard: 100_000, into: \.retentionJobs),
                 key(
                     "size", "The maximum total size of their input and output.",
-                    Form(SchemaForm.size(atLeast: Configuration.leastRetentionSize)) {
+                    Form("size", SchemaForm.size(atLeast: Configuration.leastRetentionSize)) {
                         $0.checked($1, ConfigurationValues.retentionSize)
                     }, standard: "256 MiB", into: \.retentionSize),
             ], expected: "a duration or a mapping"),
         key(
             "listen", "The address and port of the control interface, in addition to its socket; false for none.",
             .orFalse(
-                Form(["type": "string", "pattern": #"^(\[[^\]]+\]|[^:\[\]/ ]*):[0-9]{1,5}$"#]) {
+                Form("address", ["type": "string", "pattern": #"^(\[[^\]]+\]|[^:\[\]/ ]*):[0-9]{1,5}$"#]) {
                     $0.checked($1, ConfigurationValues.address)
                 }.exceptTrue), standard: false, examples: ["127.0.0.1:8080"], into: \.listen),
         key(
             "external_url", "The URL of a proxy in front of the control interface, as a browser shows it.",
             Form(
+                "URL or list of URLs",
                 SchemaForm.oneOrMore([
                     "type": "string",
                     "pattern": #"^[Hh][Tt][Tt][Pp][Ss]?://(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(:[0-9]{1,5})?/?$"#,
                 ])
             ) { $0.urls($1) }, examples: ["https://alight.example.org"], into: \.externalURLs),
         key(
-            "control", "The control socket; false for none.", .orFalse(Form(path) { $0.file($1) }.exceptTrue),
+            "control", "The control socket; false for none.", .orFalse(Form("path", path) { $0.file($1) }.exceptTrue),
             examples: ["/run/alight/control.sock"], into: \.control),
         group(
             "jobs", "The number of slots: actions that may run programs at the same time, across all rules.",
@@ -54,11 +55,12 @@ extension ConfigurationDecoder {
             examples: [["format": "journal", "level": "warning"]]),
         key(
             "plugins", "Plugin directories that are searched before the default ones.",
-            Form(SchemaForm.oneOrMore(path)) { $0.paths($1, noun: "~/plugins") }, examples: [["~/plugins"]],
-            into: \.plugins),
+            Form("path or list of paths", SchemaForm.oneOrMore(path)) { $0.paths($1, noun: "~/plugins") },
+            examples: [["~/plugins"]], into: \.plugins),
         key(
             "rules", "Rules files, and directories of them, for commands without file arguments.",
-            Form(SchemaForm.oneOrMore(path)) { $0.rules($1) }, examples: [["rules"]], into: \.rules),
+            Form("path or list of paths", SchemaForm.oneOrMore(path)) { $0.rules($1) }, examples: [["rules"]],
+            into: \.rules),
     ])
 
     private static let log: [ConfigurationKey] = [
@@ -77,19 +79,19 @@ extension ConfigurationDecoder {
     static let separators: [String: Character] = ["external_url": ",", "plugins": ":", "rules": ":"]
 
     private static let path = SchemaForm.text(minimum: 1, pattern: SchemaForm.pathPattern)
-    private static let journal = Form<ConfigurationDecoder, JournalLocation>(path) { decoder, entry in
+    private static let journal = Form<ConfigurationDecoder, JournalLocation>("path", path) { decoder, entry in
         entry.value.text == ":memory:" ? .memory : decoder.file(entry).map { .file($0) }
     }
-    private static let period = Form<ConfigurationDecoder, Duration>(SchemaForm.duration(allowsZero: true)) {
-        $0.checked($1, ConfigurationValues.period)
-    }
+    private static let period = Form<ConfigurationDecoder, Duration>(
+        "duration", SchemaForm.duration(allowsZero: true)
+    ) { $0.checked($1, ConfigurationValues.period) }
 
     /// Creates a key whose value is stored together with its origin.
     private static func key<Value>(
         _ name: String, _ description: String, _ form: Form<ConfigurationDecoder, Value>, standard: JSONValue? = nil,
         examples: [JSONValue] = [], into property: any WritableKeyPath<Configuration, Setting<Value>?> & Sendable
     ) -> ConfigurationKey {
-        let setting = Form<ConfigurationDecoder, Setting<Value>>(form.schema()) { decoder, entry in
+        let setting = Form<ConfigurationDecoder, Setting<Value>>(form.noun, form.schema()) { decoder, entry in
             form.read(decoder, entry).map { Setting($0, from: decoder.origin(of: entry)) }
         }
         return Key(name, description, setting, standard: standard, examples: examples, into: property)
@@ -111,15 +113,15 @@ extension ConfigurationDecoder {
             return isAlone ? ["anyOf": [keys[0].form(), mapping]] : mapping
         }
         return Key(
-            name: name, description: description, standard: isAlone ? keys[0].standard : nil, examples: examples,
-            isShared: true, form: schema, read: read)
+            name: name, description: description, noun: isAlone ? "\(keys[0].noun) or mapping" : "mapping",
+            standard: isAlone ? keys[0].standard : nil, examples: examples, isShared: true, form: schema, read: read)
     }
 }
 
 extension Form {
     /// The same form without `true`, which is reported.
     fileprivate var exceptTrue: Form {
-        Form(schema()) { reader, entry in
+        Form(noun, schema()) { reader, entry in
             guard entry.value.isPlain, entry.value.text == "true" else { return read(reader, entry) }
             return reader.mistyped(entry, "false or a value")
         }

@@ -1,10 +1,12 @@
 import JSON
 import Rules
 
-/// The form of a value: its reader and its JSON Schema.
+/// The form of a value: its reader, its JSON Schema and its name in the reference.
 struct Form<Reader: NodeReading, Value>: Sendable {
     typealias Read = @Sendable (Reader, YAMLNode.Entry) -> Value?
 
+    /// The name of the form in the reference, such as `duration` or `list of globs`.
+    let noun: String
     let schema: @Sendable () -> JSONValue
     /// Returns a default value as it is written; nil if it is not shown.
     let json: @Sendable (Value) -> JSONValue?
@@ -12,36 +14,36 @@ struct Form<Reader: NodeReading, Value>: Sendable {
     let read: Read
 
     init(
-        _ schema: @autoclosure @escaping @Sendable () -> JSONValue,
+        _ noun: String, _ schema: @autoclosure @escaping @Sendable () -> JSONValue,
         json: @escaping @Sendable (Value) -> JSONValue? = { _ in nil }, read: @escaping Read
     ) {
-        (self.schema, self.json, self.read) = (schema, json, read)
+        (self.noun, self.schema, self.json, self.read) = (noun, schema, json, read)
     }
 }
 
 // MARK: - Single values
 
 extension Form where Value == Bool {
-    static var boolean: Form { Form(SchemaForm.boolean, json: { .bool($0) }) { $0.bool($1) } }
+    static var boolean: Form { Form("boolean", SchemaForm.boolean, json: { .bool($0) }) { $0.bool($1) } }
 }
 
 extension Form where Value == Int {
     static func integer(_ range: ClosedRange<Int>) -> Form {
-        Form(SchemaForm.integer(range), json: { .integer(Int64($0)) }) { $0.integer($1, in: range) }
+        Form("number", SchemaForm.integer(range), json: { .integer(Int64($0)) }) { $0.integer($1, in: range) }
     }
 
     /// A number of bytes in a range; `shown` is the range for messages.
     static func size(_ range: ClosedRange<Int>, shown: String) -> Form {
         let most = range.upperBound == .max ? nil : range.upperBound
-        return Form(SchemaForm.size(atLeast: range.lowerBound, atMost: most), json: { .integer(Int64($0)) }) {
-            $0.size($1, in: range, shown: shown)
-        }
+        return Form(
+            "size", SchemaForm.size(atLeast: range.lowerBound, atMost: most), json: { .integer(Int64($0)) }
+        ) { $0.size($1, in: range, shown: shown) }
     }
 }
 
 extension Form where Value == Duration {
     static func duration(allowsZero: Bool = false, atLeast least: (Duration, String)? = nil) -> Form {
-        Form(SchemaForm.duration(allowsZero: allowsZero), json: { JSONValue($0) }) {
+        Form("duration", SchemaForm.duration(allowsZero: allowsZero), json: { JSONValue($0) }) {
             $0.duration($1, allowsZero: allowsZero, atLeast: least)
         }
     }
@@ -50,7 +52,18 @@ extension Form where Value == Duration {
 extension Form where Value: RawRepresentable<String> & CaseIterable & SendableMetatype {
     /// One of the raw values of a type.
     static func choice(_: Value.Type, read: @escaping Read = { $0.choice($1) }) -> Form {
-        Form(SchemaForm.words(Value.allCases.map(\.rawValue)), json: { .string($0.rawValue) }, read: read)
+        let words = Value.allCases.map(\.rawValue)
+        let quoted = words.map { "`\($0)`" }
+        return Form(
+            quoted.dropLast().joined(separator: ", ") + " or " + quoted[quoted.count - 1], SchemaForm.words(words),
+            json: { .string($0.rawValue) }, read: read)
+    }
+}
+
+extension Form where Value == Void {
+    /// A value that is decoded later, since it depends on other keys.
+    static func unread(_ noun: String, _ schema: @autoclosure @escaping @Sendable () -> JSONValue) -> Form {
+        Form(noun, schema()) { _, _ in nil }
     }
 }
 
@@ -77,7 +90,7 @@ extension Form where Value: Sendable {
         finish: @escaping @Sendable (Reader, YAMLNode.Entry, inout Value) -> Void = { _, _, _ in }
     ) -> Form {
         let table = KeyTable(keys, over: initial)
-        return Form(SchemaForm.object(table.schemas, isNonEmpty: true)) { reader, entry in
+        return Form("mapping", SchemaForm.object(table.schemas, isNonEmpty: true)) { reader, entry in
             let errors = reader.problems.errorCount
             let help = help(reader, entry)
             guard let entries = reader.mapping(entry, expected, keys: table.names, help: help) else { return nil }
@@ -90,7 +103,7 @@ extension Form where Value: Sendable {
 
     /// `false` for none, or a value.
     static func orFalse<Wrapped>(_ form: Form<Reader, Wrapped>) -> Form where Value == Wrapped? {
-        Form(["anyOf": [["const": false], form.schema()]]) { reader, entry in
+        Form("\(form.noun), or `false`", ["anyOf": [["const": false], form.schema()]]) { reader, entry in
             entry.value.isOff ? .some(nil) : form.read(reader, entry).map { .some($0) }
         }
     }
@@ -106,7 +119,8 @@ extension Form where Value: Sendable {
             keys, over: plain, expected: "true, false or a mapping",
             help: { help($1) ?? $0.boolHelp($1) ?? "write 'true', or a mapping with \(names)" }, finish: finish)
         return Form(
-            ["anyOf": [SchemaForm.boolean, mapping.schema()]], json: { $0 == nil ? .bool(false) : nil }
+            "mapping, or `false`", ["anyOf": [SchemaForm.boolean, mapping.schema()]],
+            json: { $0 == nil ? .bool(false) : nil }
         ) { reader, entry in
             if entry.value.isOff { return .some(nil) }
             if entry.value.isPlain, entry.value.text == "true" { return .some(plain) }

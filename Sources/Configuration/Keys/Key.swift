@@ -2,11 +2,13 @@ import JSON
 
 /// The definition of a key in a mapping.
 ///
-/// The loader, the JSON Schema and messages about unknown keys are all derived from it.
+/// The loader, the JSON Schema, the reference in `docs/` and messages about unknown keys are all derived from it.
 struct Key<Reader: NodeReading, Target>: Sendable {
     let name: String
     /// A one-sentence description for editors and for the reference.
     let description: String
+    /// The name of the value's form in the reference.
+    let noun: String
     /// The default value; nil if there is none that can be written.
     var standard: JSONValue?
     /// Returns the value that a target has without the key.
@@ -34,8 +36,8 @@ extension Key {
         examples: [JSONValue] = [], isShared: Bool = true, _ store: @escaping @Sendable (inout Target, Value) -> Void
     ) {
         self.init(
-            name: name, description: description, standard: standard, examples: examples, isShared: isShared,
-            form: form.schema
+            name: name, description: description, noun: form.noun, standard: standard, examples: examples,
+            isShared: isShared, form: form.schema
         ) { reader, entry, target in if let value = form.read(reader, entry) { store(&target, value) } }
     }
 
@@ -55,14 +57,6 @@ extension Key {
         self.init(name, description, form, standard: standard, examples: examples, isShared: isShared) {
             $0[keyPath: property] = $1
         }
-    }
-
-    /// A key that is decoded later, since it depends on others; it is not allowed in `defaults`.
-    static func unread(
-        _ name: String, _ description: String, _ schema: @autoclosure @escaping @Sendable () -> JSONValue,
-        examples: [JSONValue] = []
-    ) -> Key {
-        Key(name: name, description: description, examples: examples, isShared: false, form: schema) { _, _, _ in }
     }
 }
 

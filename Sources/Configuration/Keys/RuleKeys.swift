@@ -20,20 +20,24 @@ extension RuleDecoder {
     static let glob = SchemaForm.text(minimum: 1, pattern: SchemaForm.pathPattern)
     /// Globs relative to the root.
     private static let relativeGlobs = Form<RuleDecoder, [Glob]>(
+        "list of globs",
         SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: "(?=^[^/~])\(SchemaForm.pathPattern)"))
     ) { $0.relativeGlobs($1) }
 
     private static let aboutFiles: [RuleKey] = [
-        .unread(
-            "name", "The name of the rule, unique across all files; without it, the path identifies the rule.",
-            SchemaForm.text(minimum: 1, maximum: 200), examples: ["thumbnails"]),
         Key(
-            "description", "A description of the rule.", Form(SchemaForm.text()) { $0.text($1) }, isShared: false,
-            into: \.rule.summary),
+            "name", "The name of the rule, unique across all files; without it, the path identifies the rule.",
+            .unread("string", SchemaForm.text(minimum: 1, maximum: 200)), examples: ["thumbnails"], isShared: false
+        ) { _, _ in },
+        Key(
+            "description", "A description of the rule.", Form("string", SchemaForm.text()) { $0.text($1) },
+            isShared: false, into: \.rule.summary),
         Key("enabled", "Whether the rule runs; a disabled rule is still checked.", .boolean, into: \.isEnabled),
-        .unread(
+        Key(
             "path", "The files to match. The directory before the first wildcard is the root, which is watched.",
-            SchemaForm.oneOrMore(glob), examples: ["~/Pictures/inbox/**/*.{jpg,png}"]),
+            .unread("glob or list of globs", SchemaForm.oneOrMore(glob)), examples: ["~/Pictures/inbox/**/*.{jpg,png}"],
+            isShared: false
+        ) { _, _ in },
         Key(
             "exclude", "The files to exclude: globs relative to the root.", relativeGlobs, examples: [["**/drafts"]],
             into: \.exclude),
@@ -45,7 +49,7 @@ extension RuleDecoder {
             .boolean, into: \.ignoresDefaults),
         Key(
             "types", "The file types to match: `file`, `directory`, `symlink`, `any`.",
-            Form(SchemaForm.list(of: SchemaForm.words(typeNames), isNonEmpty: true)) { $0.typeWords($1) },
+            Form("list", SchemaForm.list(of: SchemaForm.words(typeNames), isNonEmpty: true)) { $0.typeWords($1) },
             standard: .array(initial.types.map { .string($0.rawValue) })
         ) {
             $0.typeWords = $1
@@ -60,20 +64,21 @@ extension RuleDecoder {
             into: \.rule.filter.depth),
         Key(
             "case", "Whether `path` distinguishes JPG from jpg: `sensitive` or `insensitive`.",
-            Form(SchemaForm.words(["sensitive", "insensitive"])) {
+            Form("word", SchemaForm.words(["sensitive", "insensitive"])) {
                 $0.word($1, of: ["sensitive", "insensitive"], noun: "choices")
             }, standard: "insensitive"
         ) { $0.globOptions.isCaseSensitive = $1 == "sensitive" },
         Key(
             "where", "Conditions on a file in addition to its path; all of them must be true.",
-            Form(["$ref": "#/$defs/conditions"]) { $0.condition($1) },
+            Form("mapping", ["$ref": "#/$defs/conditions"]) { $0.condition($1) },
             examples: [["size": "> 1 KB", "mime": "application/pdf"]], into: \.rule.condition),
         Key(
             "by", "Whether actions receive the process that wrote the file. Alight must run as root.", .boolean,
             into: \.rule.reportsWriter),
-        .unread(
+        Key(
             "formerly", "Former names of the rule, whose state and jobs it takes over.",
-            SchemaForm.oneOrMore(SchemaForm.text())),
+            .unread("string or list of strings", SchemaForm.oneOrMore(SchemaForm.text())), isShared: false
+        ) { _, _ in },
     ]
 
     private static let aboutSettling: [RuleKey] = [
@@ -111,7 +116,7 @@ extension RuleDecoder {
     private static let aboutEvents: [RuleKey] = [
         Key(
             "events", "The events that run the action. Names of inotify(7) are also accepted.",
-            Form(SchemaForm.list(of: eventNames, isNonEmpty: true)) { $0.eventWords($1) },
+            Form("list", SchemaForm.list(of: eventNames, isNonEmpty: true)) { $0.eventWords($1) },
             standard: .array(EventSpelling.words(of: initial.events).map(JSONValue.string))
         ) {
             $0.eventWords = $1
@@ -164,9 +169,11 @@ extension RuleDecoder {
     ]
 
     private static let aboutActions: [RuleKey] = [
-        .unread(
+        Key(
             "action", "The action to run: a handler, a program, a shell command, or a list of them.",
-            ["$ref": "#/$defs/actions"], examples: [["use": "move", "with": ["to": "/srv/archive/"]]]),
+            .unread("action or list of actions", ["$ref": "#/$defs/actions"]),
+            examples: [["use": "move", "with": ["to": "/srv/archive/"]]], isShared: false
+        ) { _, _ in },
         Key("timeout", "How long an action may take.", .duration(), into: \.rule.timeout),
         Key(
             "concurrency", "How many files of this rule are processed at the same time.", .integer(1...1_024),
@@ -177,7 +184,7 @@ extension RuleDecoder {
         ) { $0.rule.retry = $1 ?? RetryPolicy(attempts: 1) },
         Key(
             "on_failure", "The action to run when a job has failed permanently.",
-            Form(["$ref": "#/$defs/actions"]) { $0.steps(from: $1) },
+            Form("action or list of actions", ["$ref": "#/$defs/actions"]) { $0.steps(from: $1) },
             examples: [["use": "move", "with": ["to": "/srv/quarantine/"]]], into: \.onFailure),
         Key(
             "while_busy", "What to do if a file changes while its action runs.", .choice(WhileBusy.self),
@@ -205,29 +212,34 @@ extension RuleDecoder {
     private static let aboutPrograms: [RuleKey] = [
         Key(
             "env", "Additional environment variables of programs.",
-            Form([
-                "type": "object", "propertyNames": ["pattern": "^(?!ALIGHT_|TMPDIR$)[A-Za-z_][A-Za-z0-9_]*$"],
-                "additionalProperties": SchemaForm.template,
-            ]) { $0.environment($1) }, examples: [["SITE": "https://example.org"]], into: \.rule.environment),
+            Form(
+                "mapping",
+                [
+                    "type": "object", "propertyNames": ["pattern": "^(?!ALIGHT_|TMPDIR$)[A-Za-z_][A-Za-z0-9_]*$"],
+                    "additionalProperties": SchemaForm.template,
+                ]
+            ) { $0.environment($1) }, examples: [["SITE": "https://example.org"]], into: \.rule.environment),
         Key(
             "directory",
             "The working directory of programs: by default that of the rules file, for plugins a scratch directory.",
-            Form(SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern)) { $0.workingDirectory($1) },
+            Form("directory", SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern)) { $0.workingDirectory($1) },
             into: \.rule.directory),
         Key(
             "stdin", "The standard input of `exec` and `shell`: the request, or `/dev/null`.",
             .choice(StandardInput.self), examples: ["request"], into: \.rule.chosenInput),
         Key(
             "umask", "The umask of programs: octal digits in quotes.",
-            Form(["type": "string", "pattern": "^0?[0-7]{3}$"]) { $0.umask($1) }, standard: "027", examples: ["022"],
-            into: \.rule.confinement.umask),
+            Form("string", ["type": "string", "pattern": "^0?[0-7]{3}$"]) { $0.umask($1) }, standard: "027",
+            examples: ["022"], into: \.rule.confinement.umask),
         Key(
             "nice", "The niceness of programs, from -20 to 19; values below 0 require root.",
-            Form(SchemaForm.integer(-20...19)) { $0.nice($1) }, examples: [10], into: \.rule.confinement.nice),
+            Form("number", SchemaForm.integer(-20...19)) { $0.nice($1) }, examples: [10],
+            into: \.rule.confinement.nice),
         Key(
             "ionice", "The I/O priority of programs.",
-            Form(["type": "string", "pattern": "^(idle|best-effort(:[0-7])?|realtime:[0-7])$"]) { $0.ioPriority($1) },
-            examples: ["idle", "best-effort:7"], into: \.rule.confinement.ioPriority),
+            Form("word", ["type": "string", "pattern": "^(idle|best-effort(:[0-7])?|realtime:[0-7])$"]) {
+                $0.ioPriority($1)
+            }, examples: ["idle", "best-effort:7"], into: \.rule.confinement.ioPriority),
         Key(
             "limits", "The resource limits of programs.",
             .orFalse(
@@ -238,7 +250,7 @@ extension RuleDecoder {
             into: \.rule.confinement.limits),
         Key(
             "run_as", "The user that programs run as, USER or USER:GROUP; requires root.",
-            .orFalse(Form(SchemaForm.text(minimum: 1, pattern: "^[^:]+(:.+)?$")) { $0.user($1) }),
+            .orFalse(Form("user", SchemaForm.text(minimum: 1, pattern: "^[^:]+(:.+)?$")) { $0.user($1) }),
             examples: ["www-data", "media:users"], into: \.rule.confinement.user),
         Key(
             "sandbox", "What programs can access; with `read` or `write`, no other files.",
@@ -264,11 +276,11 @@ extension RuleDecoder {
 
     private static let sandbox: [Key<RuleDecoder, Sandbox>] = {
         let paths = Form<RuleDecoder, [Template]>(
-            SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern))
+            "list of paths", SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern))
         ) { $0.paths($1) }
-        let yesOrNo = Form<RuleDecoder, Bool>(["enum": [true, false, "yes", "no"]], json: { $0 ? "yes" : "no" }) {
-            $0.bool($1, ("yes", "no"))
-        }
+        let yesOrNo = Form<RuleDecoder, Bool>(
+            "`yes` or `no`", ["enum": [true, false, "yes", "no"]], json: { $0 ? "yes" : "no" }
+        ) { $0.bool($1, ("yes", "no")) }
         return [
             Key("read", "Paths that may be read, including everything below them.", paths, into: \.read),
             Key("write", "Paths that may also be written.", paths, into: \.write),
@@ -281,18 +293,22 @@ extension RuleDecoder {
         Key(
             "window", "The hours in which actions may start, in local time.",
             .orFalse(
-                Form(SchemaForm.oneOrMore(["type": "string", "pattern": .string(windowPattern)])) { $0.window($1) }),
-            examples: ["22:00-06:00", "Mon-Fri 22:00-06:00"], into: \.rule.window),
+                Form(
+                    "hours or list of hours",
+                    SchemaForm.oneOrMore(["type": "string", "pattern": .string(windowPattern)])
+                ) { $0.window($1) }), examples: ["22:00-06:00", "Mon-Fri 22:00-06:00"], into: \.rule.window),
         Key(
             "ready", "Further conditions that must be true before the action starts.",
-            .orFalse(.mapping(ready, over: Readiness())), examples: [["done_file": "${name}.done"]], into: \.rule.ready),
+            .orFalse(.mapping(ready, over: Readiness())), examples: [["done_file": "${name}.done"]],
+            into: \.rule.ready),
         Key(
             "group", "Which files of a directory are processed together: those with the same value of this string.",
-            Form(SchemaForm.text(minimum: 1, pattern: "(?=.*\\$\\{)\(SchemaForm.namePattern)")) { $0.group($1) },
-            examples: ["${stem}"], into: \.group),
+            Form("string", SchemaForm.text(minimum: 1, pattern: "(?=.*\\$\\{)\(SchemaForm.namePattern)")) {
+                $0.group($1)
+            }, examples: ["${stem}"], into: \.group),
         Key(
             "require", "The kinds of files that a group requires: extensions, or globs for names.",
-            Form(SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: "^[^/]*$"), isNonEmpty: true)) {
+            Form("list", SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: "^[^/]*$"), isNonEmpty: true)) {
                 $0.required($1)
             }, examples: [["mkv", "nfo"]], into: \.required),
         Key(
@@ -303,6 +319,7 @@ extension RuleDecoder {
         Key(
             "tags", "Words by which `alight run --tag` selects rules.",
             Form(
+                "word or list of words",
                 SchemaForm.oneOrMore(
                     SchemaForm.text(minimum: 1, maximum: 64, pattern: "^(?!-)[A-Za-z0-9_.-]*$"), allowsNone: true)
             ) { $0.tags($1) }, examples: [["nightly"]], into: \.rule.tags),
@@ -311,15 +328,16 @@ extension RuleDecoder {
     private static let ready: [Key<RuleDecoder, Readiness>] = [
         Key(
             "done_file", "A file that marks this one as complete, relative to its directory.",
-            Form(SchemaForm.text(minimum: 1, pattern: "(?=^[^/~])\(SchemaForm.namePattern)")) { $0.doneFile($1) },
-            into: \.doneFile),
+            Form("string", SchemaForm.text(minimum: 1, pattern: "(?=^[^/~])\(SchemaForm.namePattern)")) {
+                $0.doneFile($1)
+            }, into: \.doneFile),
         Key("min_age", "The minimum time since the last change of the content.", .duration(), into: \.minimumAge),
         Key("min_size", "The minimum size in bytes.", .size(1...Int.max, shown: "more than 0")) {
             $0.minimumSize = UInt64($1)
         },
         Key(
             "command", "A program that exits with 0 if the file is ready, and with 75 if it is not ready yet.",
-            Form(SchemaForm.command) { $0.exec($1, number: 0) }, into: \.command),
+            Form("list", SchemaForm.command) { $0.exec($1, number: 0) }, into: \.command),
     ]
 
     /// `22:00-06:00` or `Mon-Fri 22:00-06:00`; the case of the days does not matter.
