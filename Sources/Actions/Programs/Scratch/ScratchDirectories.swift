@@ -1,3 +1,4 @@
+import CAlightLinux
 import Glibc
 package import Rules
 import Synchronization
@@ -6,10 +7,24 @@ package import System
 /// Creates the empty directory that each attempt works in, and removes it with everything that is left there.
 ///
 /// The directories are located in one of this Alight process alone, so that the next process can detect abandoned ones.
-package struct ScratchDirectories: Sendable {
+package final class ScratchDirectories: Sendable {
+    private struct State {
+        /// The directory of this process, once it has been created.
+        var current: InstanceDirectory?
+        /// Earlier ones that still exist.
+        var earlier: [InstanceDirectory] = []
+        /// Empty directories in the current one that no attempt uses.
+        var spare: [PathBytes] = []
+    }
+
     private let directories: RuntimeDirectories
     private let journal: PathBytes?
-    private let own: InstanceDirectory
+    private let state = Mutex(State())
+    /// The number of scratch directories that were created.
+    private let count = Atomic(0)
+    private static let mostSpare = 16
+    /// How often the directory of this process is created again for one attempt.
+    private static let mostRenewals = 8
 
     /// - Parameters:
     ///   - directories: The directories that may contain them. The first one in which that is possible is used; it is
@@ -17,8 +32,9 @@ package struct ScratchDirectories: Sendable {
     ///   - journal: The journal of the jobs; nil if it is in memory.
     package init(in directories: RuntimeDirectories, journal: PathBytes? = nil) {
         (self.directories, self.journal) = (directories, journal)
-        own = InstanceDirectory(in: directories, journal: journal)
     }
+
+    deinit { removeInstanceDirectory() }
 
     /// The directory that would be used first.
     package var base: PathBytes {
@@ -55,10 +71,10 @@ package struct ScratchDirectories: Sendable {
     private func makeNew(mode: mode_t, _ suffix: String) throws(ScratchFailure) -> PathBytes {
         var renewals = 0
         while true {
-            let parent = try own.path(mode: mode)
+            let parent = try parent(mode: mode)
             // Each has another name: a process left from an earlier attempt finds nothing by the old one.
-            let directory = parent.appending("\(own.count.add(1, ordering: .relaxed).newValue)\(suffix)")
-            if mode == 0o700, own.renameSpare(to: directory, in: parent) { return directory }
+            let directory = parent.appending("\(count.add(1, ordering: .relaxed).newValue)\(suffix)")
+            if mode == 0o700, renameSpare(to: directory, in: parent) { return directory }
             if directory.withCString({ mkdir($0, 0o700) }) == 0 { return directory }
             switch errno {
             // A program may have created directories next to its own.
@@ -67,10 +83,48 @@ package struct ScratchDirectories: Sendable {
             // written to any more.
             case _ where renewals < Self.mostRenewals:
                 renewals += 1
-                own.leave(parent)
+                leave(parent)
             case let error: throw ScratchFailure(error, "create", directory)
             }
         }
+    }
+
+    /// Returns the directory of this process, which the first call creates; others can traverse it if the mode allows
+    /// that.
+    private func parent(mode: mode_t) throws(ScratchFailure) -> PathBytes {
+        try state.withLock { state throws(ScratchFailure) in
+            var directory =
+                if let current = state.current {
+                    current
+                } else {
+                    try directories.first { base throws(ScratchFailure) in
+                        try InstanceDirectory.make(in: base, for: journal, mode: mode)
+                    }
+                }
+            if mode == 0o711 { directory.openToOthers() }
+            state.current = directory
+            return directory.path
+        }
+    }
+
+    /// Leaves the directory of this process, so that another is created; has no effect if that has already happened.
+    private func leave(_ path: PathBytes) {
+        state.withLock { state in
+            guard let left = state.current, left.path == path else { return }
+            (state.current, state.spare) = (nil, [])
+            if path.withCString({ access($0, F_OK) }) == 0 { state.earlier.append(left) }
+        }
+    }
+
+    /// Renames a spare directory; returns false if there is none.
+    private func renameSpare(to directory: PathBytes, in parent: PathBytes) -> Bool {
+        let spare = state.withLock { $0.current?.path == parent ? $0.spare.popLast() : nil }
+        guard let spare else { return false }
+        let error = spare.withCString { from in
+            directory.withCString { cal_rename(AT_FDCWD, from, AT_FDCWD, $0, CAL_RENAME_NEW) }
+        }
+        if error != 0 { _ = DirectoryRemoval.removeEmpty(spare) }
+        return error == 0
     }
 
     /// Takes an empty directory back, to remove it or to give it to another attempt under another name: on some file
@@ -78,15 +132,21 @@ package struct ScratchDirectories: Sendable {
     ///
     /// - Returns: False if it is not empty, and stays.
     package func takeBack(_ directory: PathBytes) -> Bool {
-        if own.mayKeep(directory), DirectoryRemoval.isUnchanged(directory) { return own.keep(directory) }
-        return DirectoryRemoval.removeEmpty(directory)
+        let mayKeep = state.withLock { $0.spare.count < Self.mostSpare && $0.current?.path == directory.parent }
+        guard mayKeep, DirectoryRemoval.isUnchanged(directory) else { return DirectoryRemoval.removeEmpty(directory) }
+        state.withLock { $0.spare.append(directory) }
+        return true
     }
 
-    /// How often the directory of this process is created again for one attempt.
-    private static let mostRenewals = 8
-
-    /// Removes the directory of this process, when nothing is run any more.
-    package func removeInstanceDirectory() { own.remove() }
+    /// Removes the directory of this process with everything that programs have left in it, when nothing is run any
+    /// more.
+    package func removeInstanceDirectory() {
+        state.withLock { state in
+            for made in state.earlier + [state.current].compactMap(\.self) { try? Self.remove(made.path) }
+            // This releases the locks.
+            state = State()
+        }
+    }
 
     /// Removes the directories of processes that were killed.
     ///
@@ -101,10 +161,8 @@ package struct ScratchDirectories: Sendable {
             for name in (try? KernelFileSystem().names(following: candidate.path)) ?? []
             where InstanceDirectory.isOne(name) {
                 let directory = candidate.path.appending(name.bytes)
-                let lock = InstanceDirectory.lock(directory)
-                guard lock >= 0 else { continue }
-                if mayRemove(directory, rescue) { try? Self.remove(directory) }
-                close(lock)
+                guard let lock = try? InstanceDirectory.lock(directory) else { continue }
+                withExtendedLifetime(lock) { if mayRemove(directory, rescue) { try? Self.remove(directory) } }
             }
         }
     }
@@ -125,10 +183,10 @@ package struct ScratchDirectories: Sendable {
     /// The directory of this process, nil before it is created.
     ///
     /// When it has been removed, another one replaces it.
-    package var instance: PathBytes? { own.made }
+    package var instance: PathBytes? { state.withLock { $0.current?.path } }
 
     /// The path of a directory such as an attempt would get.
-    package var example: PathBytes { (own.made ?? base).appending("1") }
+    package var example: PathBytes { (instance ?? base).appending("1") }
 
     /// Removes a scratch directory, or a directory with scratch directories.
     ///
