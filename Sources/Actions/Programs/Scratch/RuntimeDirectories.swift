@@ -97,12 +97,10 @@ package struct RuntimeDirectories: Sendable {
     }
 
     private func candidate(_ path: PathBytes, _ problemOfParent: String?) -> Candidate {
-        var status = stat()
-        let exists = path.withCString { lstat($0, &status) } == 0 || errno != ENOENT
-        let isForeign = exists && !UserDirectory.isOwn(path, user: user)
+        let state = UserDirectory.state(of: path, user)
         let problem =
-            (isForeign ? Self.refusal(of: path) : problemOfParent)
-            ?? Self.obstacle(at: exists ? path : path.parent)
+            (state == .foreign ? Self.refusal(of: path) : problemOfParent)
+            ?? Self.obstacle(at: state == .absent ? path.parent : path)
         return Candidate(path: path, problem: problem)
     }
 

@@ -26,9 +26,9 @@ package struct UserDirectory: Sendable, Hashable {
     /// Returns whether the path is a directory of the user, not a link, to which no other user may write.
     package static func isOwn(_ path: PathBytes, user: UInt32) -> Bool { state(of: path, user) == .own }
 
-    private enum State { case absent, own, foreign }
+    enum State { case absent, own, foreign }
 
-    private static func state(of path: PathBytes, _ user: UInt32) -> State {
+    static func state(of path: PathBytes, _ user: UInt32) -> State {
         var status = stat()
         guard path.withCString({ lstat($0, &status) }) == 0 else { return errno == ENOENT ? .absent : .foreign }
         let isOwn = status.st_mode & S_IFMT == S_IFDIR && status.st_uid == user && status.st_mode & 0o022 == 0
