@@ -14,14 +14,6 @@ package struct ProgramResult: Sendable {
         case couldNotStart(String)
         /// Nothing could be started, for lack of descriptors, processes or `alight-launch`.
         case notLaunched(String)
-
-        /// The reason why the program never ran; nil when it did.
-        package var whyNotStarted: String? {
-            switch self {
-            case .couldNotStart(let reason), .notLaunched(let reason): reason
-            default: nil
-            }
-        }
     }
 
     /// An error that execve(2) has found in the file of a program, which may be about to be replaced.
@@ -32,12 +24,8 @@ package struct ProgramResult: Sendable {
 
         /// Returns whether the error may be temporary, given that a check has since found no problem in the file.
         package func mayPass(in confinement: ProgramConfinement) -> Bool {
-            switch self {
-            case .gone: true
-            case .forbidden:
-                // Otherwise the confinement forbids it.
-                confinement.user == nil && confinement.grants == nil && confinement.allowsNetwork
-            }
+            // Otherwise the confinement forbids it.
+            self == .gone || confinement.user == nil && confinement.grants == nil && confinement.allowsNetwork
         }
     }
 
@@ -63,11 +51,8 @@ extension ProcessDetails {
     ///   - request: The request, if it received one.
     package init(_ termination: ProgramResult.Termination?, request: String?) {
         self.init(request: request)
-        switch termination {
-        case .exited(let status): self.status = status
-        case .signalled(let signal): self.signal = signal
         // A program that Alight terminated has neither.
-        case .timedOut, .stopped, .outputTooLarge, .couldNotStart, .notLaunched, nil: break
-        }
+        if case .exited(let status) = termination { self.status = status }
+        if case .signalled(let signal) = termination { self.signal = signal }
     }
 }
