@@ -76,8 +76,7 @@ package struct OutcomeTable {
         case .signalled(let number):
             return failure(nil, "was killed by signal \(number)", "signal-\(number)", ended, reading)
         case .timedOut:
-            let message = "\(program) took longer than \(Self.shown(timeout)) and was stopped"
-            var outcome = Outcome.timedOut(message)
+            var outcome = Outcome.timedOut("\(program) took longer than \(Self.shown(timeout)) and was stopped")
             outcome.result = ifIdempotent
             return outcome
         case .stopped:
@@ -123,17 +122,11 @@ package struct OutcomeTable {
     ///
     /// A shell whose last command is killed by a signal exits with 128 plus the signal's number.
     private func limit(that termination: ProgramResult.Termination) -> (event: String, code: String)? {
-        let number: Int32
         switch termination {
-        case .signalled(let signal): number = signal
-        case .exited(let status) where status > 128: number = status - 128
-        default: return nil
-        }
-        switch number {
-        case SIGXCPU:
+        case .signalled(SIGXCPU), .exited(status: 128 + SIGXCPU):
             guard let most = limits.cpu else { return nil }
             return ("was stopped by 'limits': it used up its 'cpu' of \(Self.shown(most))", "limit-cpu")
-        case SIGXFSZ:
+        case .signalled(SIGXFSZ), .exited(status: 128 + SIGXFSZ):
             guard let most = limits.shown.first(where: { $0.name == "file_size" }) else { return nil }
             let event = "was stopped by 'limits': it wrote a file larger than the 'file_size' of \(most.value)"
             return (event, "limit-file-size")

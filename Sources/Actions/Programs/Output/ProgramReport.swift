@@ -16,8 +16,7 @@ package enum ProgramReport: Sendable, Hashable {
         if line.first == UInt8(ascii: "{"), let object = JSONValue(json: line)?.object,
             let fraction = object["progress"]?.double
         {
-            let message = object["message"]?.string.map { String(cleaning: $0.utf8) }
-            self = .progress(min(max(fraction, 0), 1), message)
+            self = .progress(min(max(fraction, 0), 1), object["message"]?.string.map { String(cleaning: $0.utf8) })
             return
         }
         let prefix = Array(line.prefix(3))

@@ -53,20 +53,16 @@ package struct RecordedRequest {
     /// Returns the object as a string, with large members replaced by a note until it is small enough.
     private static func bounded(_ object: [String: JSONValue]) -> String {
         var object = object
-        var text = object.line
         var event = object["events"]?.array?.first?.object ?? [:]
-        for key in ["tail", "before", "same_as", "with"] where text.utf8.count > limit {
+        for key in ["tail", "before", "same_as", "with"] where object.lineBytes.count > limit {
             guard let value = event[key] else { continue }
             event[key] = notice(on: value)
             object["events"] = [.object(event)]
-            text = object.line
         }
-        for key in ["with", "steps", "previous", "events"] where text.utf8.count > limit {
-            guard let value = object[key] else { continue }
-            object[key] = notice(on: value)
-            text = object.line
+        for key in ["with", "steps", "previous", "events"] where object.lineBytes.count > limit {
+            object[key] = object[key].map(notice)
         }
-        return text
+        return object.line
     }
 
     private static func notice(on value: JSONValue) -> JSONValue {

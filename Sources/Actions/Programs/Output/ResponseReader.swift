@@ -123,8 +123,7 @@ package struct ResponseReader {
 
     /// Returns the string as one line of at most 4 KiB, without control characters.
     package static func line(_ text: String) -> String {
-        let words = text.split(whereSeparator: \.isNewline).joined(separator: " ")
-        let cleaned = String(cleaning: words.utf8)
+        let cleaned = String(cleaning: text.split(whereSeparator: \.isNewline).joined(separator: " ").utf8)
         guard cleaned.utf8.count > 4096 else { return cleaned }
         var retained = ""
         var size = 0
