@@ -151,7 +151,8 @@ extension ProgramConfinement {
         guard made >= 0 else {
             if !isRequired, cal_landlock_version() < 1 { return nil }
             let reason = SystemError(errno: -made).description
-            throw LaunchFailure("cannot confine it to the files of 'sandbox': Landlock: \(reason)", errno: -made)
+            throw LaunchFailure(
+                reason: "cannot confine it to the files of 'sandbox': Landlock: \(reason)", errno: -made)
         }
         let ruleset = OpenFile(made)
         for grant in grants {

@@ -53,7 +53,8 @@ package struct LaunchPlan {
         writer.add(UInt32(command.environment.count))
         for (name, value) in command.environment { writer.add("\(name)=".utf8 + value) }
         guard !writer.containsNUL else { return nil }
-        writer.set(UInt32(writer.bytes.count - start - 4), at: start)
+        let length = UInt32(writer.bytes.count - start - 4)
+        writer.bytes.withUnsafeMutableBytes { $0.storeBytes(of: length, toByteOffset: start, as: UInt32.self) }
         bytes = writer.bytes
     }
 
@@ -74,10 +75,6 @@ package struct LaunchPlan {
             bytes += string
             if bytes[start...].firstIndex(ofByte: 0) != nil { containsNUL = true }
             bytes.append(0)
-        }
-
-        mutating func set(_ number: UInt32, at location: Int) {
-            bytes.withUnsafeMutableBytes { $0.storeBytes(of: number, toByteOffset: location, as: UInt32.self) }
         }
     }
 }

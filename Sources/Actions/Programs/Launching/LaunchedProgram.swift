@@ -14,7 +14,7 @@ package final class LaunchedProgram {
     /// The message to the launcher; nil once it has been sent.
     private var start: Start?
     /// The program's ends of its output pipes, if it does not matter when the program closes them.
-    private var held: [OwnedDescriptor] = []
+    private var held: [OpenFile] = []
     private var message: [UInt8] = []
     /// How the program terminated, once that is known.
     package private(set) var end: ProgramResult.Termination?
@@ -38,23 +38,14 @@ package final class LaunchedProgram {
     struct Start {
         /// The bytes of the ``LaunchPlan``.
         let plan: [UInt8]
-        /// Nil for an input of nothing.
-        let input: OwnedDescriptor?
-        let output: OwnedDescriptor
-        let error: OwnedDescriptor
-        let directory: OpenFile
-        let ruleset: OpenFile?
+        /// Standard input, output and error, the working directory, and the ruleset of a sandbox, if it has one.
+        let files: [OpenFile]
         /// Whether the output pipes reach end-of-file as soon as the program has closed them.
         let showsClosing: Bool
         /// Whether the launcher has been idle, and may have been killed or stopped meanwhile.
         let wasIdle: Bool
         /// The errno of the launcher that should have received it.
         var problem: Int32 = 0
-
-        fileprivate var descriptors: [Int32] {
-            let all = [input?.raw ?? ProcessLauncher.null, output.raw, error.raw, directory.descriptor]
-            return ruleset.map { all + [$0.descriptor] } ?? all
-        }
     }
 
     /// - Parameters:
@@ -81,7 +72,7 @@ package final class LaunchedProgram {
     /// - Throws: The reason why it could not be started.
     func start(waits: Bool) throws(LaunchFailure) -> Bool {
         guard var start else { return true }
-        let descriptors = start.descriptors
+        let descriptors = start.files.map(\.descriptor)
         defer { withExtendedLifetime(start) {} }
         if start.problem == 0 {
             guard waits || start.plan.count <= Self.mostAtOnce else { return false }
@@ -99,10 +90,10 @@ package final class LaunchedProgram {
         }
         self.start = nil
         guard start.problem == 0 else {
-            throw LaunchFailure("alight-launch does not accept a plan: \(SystemError(errno: start.problem))")
+            throw LaunchFailure(reason: "alight-launch does not accept a plan: \(SystemError(errno: start.problem))")
         }
         // Otherwise threads are woken for the ends of the pipes just before the run is over.
-        if !start.showsClosing, start.error.raw < Self.mostHeld { held = [start.output, start.error] }
+        if !start.showsClosing, descriptors[2] < Self.mostHeld { held = Array(start.files[1...2]) }
         deadline = .now + Self.startTimeout
         return true
     }
@@ -185,8 +176,7 @@ package final class LaunchedProgram {
     /// Reads the message of the launcher once it is complete; then the launcher is free for another program.
     private func readMessage() {
         guard message.count >= 12 else { return }
-        let numbers = message.withUnsafeBytes { $0.loadUnaligned(as: (UInt32, Int32, UInt32).self) }
-        let (news, status, length) = numbers
+        let (news, status, length) = message.withUnsafeBytes { $0.loadUnaligned(as: (UInt32, Int32, UInt32).self) }
         guard message.count >= 12 + Int(length) else { return }
         let words = String(decoding: message[12..<12 + Int(length)], as: UTF8.self)
         switch news {

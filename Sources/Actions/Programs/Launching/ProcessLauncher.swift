@@ -91,12 +91,11 @@ package final class ProcessLauncher: Sendable {
     }
 
     private func prepare(_ command: Command, converses: Bool) throws(LaunchFailure) -> LaunchedProgram {
-        let limit = Self.descriptorLimit
         let ruleset = try retrying { () throws(LaunchFailure) in try command.confinement.makeRuleset() }
-        let plan = LaunchPlan(command, descriptorLimit: limit, hasRuleset: ruleset != nil)
+        let plan = LaunchPlan(command, descriptorLimit: Self.descriptorLimit, hasRuleset: ruleset != nil)
         guard let plan else { throw .containsNUL }
         guard plan.bytes.count <= LaunchPlan.most else {
-            throw LaunchFailure("its arguments and its environment are too long", isPermanent: true)
+            throw LaunchFailure(reason: "its arguments and its environment are too long", isPermanent: true)
         }
         let directory = try retrying { () throws(LaunchFailure) in try Self.open(command.directory) }
         // Before the pipes: many threads may wait here for their launcher, and the pipes need six descriptors.
@@ -104,16 +103,14 @@ package final class ProcessLauncher: Sendable {
         let launcher = if let idle { idle } else { try makeLauncher() }
         do {
             let (input, output, error) = try retrying { () throws(LaunchFailure) in
-                (command.hasInput ? try Pipe() : nil, try Pipe(), try Pipe())
+                (command.hasInput ? try Self.pipe(isInput: true) : nil, try Self.pipe(), try Self.pipe())
             }
-            // The program can open these ends of its pipes through /proc, and fill and empty them.
-            for end in [input?.writing, output.reading, error.reading] { end?.setNonBlocking() }
+            let files = [input?.theirs ?? Self.null, output.theirs, error.theirs, directory, ruleset]
             let start = LaunchedProgram.Start(
-                plan: plan.bytes, input: input?.reading, output: output.writing, error: error.writing,
-                directory: directory, ruleset: ruleset, showsClosing: converses, wasIdle: idle != nil)
+                plan: plan.bytes, files: files.compactMap(\.self), showsClosing: converses, wasIdle: idle != nil)
             return LaunchedProgram(
-                launcher, of: self, input: input?.writing ?? OwnedDescriptor(-1), output: output.reading,
-                error: error.reading, start: start)
+                launcher, of: self, input: input?.ours ?? OwnedDescriptor(-1), output: output.ours, error: error.ours,
+                start: start)
         } catch {
             pool.give(launcher)
             throw error
@@ -166,62 +163,56 @@ package final class ProcessLauncher: Sendable {
     }()
 
     /// The input of programs that have none.
-    static let null = Glibc.open("/dev/null", O_RDONLY | O_CLOEXEC)
+    private static let null = OpenFile(Glibc.open("/dev/null", O_RDONLY | O_CLOEXEC))
 
-    /// A pipe whose ends are closed automatically and are never inherited by accident.
-    private struct Pipe {
-        let reading: OwnedDescriptor
-        let writing: OwnedDescriptor
-
-        init() throws(LaunchFailure) {
-            var ends: [Int32] = [-1, -1]
-            let error = cal_pipe(&ends)
-            guard error == 0 else {
-                throw LaunchFailure("no pipe: \(SystemError(errno: error))", isOfDescriptors: error == EMFILE)
-            }
-            reading = OwnedDescriptor(ends[0])
-            writing = OwnedDescriptor(ends[1])
+    /// Creates a pipe whose ends are closed automatically and are never inherited by accident.
+    ///
+    /// - Returns: The end of the program, and that of this process, which does not block: the program can open it through
+    ///   /proc, and fill and empty the pipe.
+    private static func pipe(
+        isInput: Bool = false
+    ) throws(LaunchFailure) -> (theirs: OpenFile, ours: OwnedDescriptor) {
+        var ends: [Int32] = [-1, -1]
+        let error = cal_pipe(&ends)
+        guard error == 0 else {
+            throw LaunchFailure(reason: "no pipe: \(SystemError(errno: error))", isOfDescriptors: error == EMFILE)
         }
+        let ours = OwnedDescriptor(ends[isInput ? 1 : 0])
+        ours.setNonBlocking()
+        return (OpenFile(ends[isInput ? 0 : 1]), ours)
     }
 }
 
 /// The reason why `alight-launch` or a program could not be started.
 package struct LaunchFailure: Error {
-    package var reason: String
+    package let reason: String
     /// Whether it cannot be started later either.
-    private var isPermanent: Bool
+    var isPermanent = false
     /// Whether the cause is a lack of descriptors.
-    var isOfDescriptors: Bool
+    var isOfDescriptors = false
     /// Whether the process that forks launchers has exited or does not respond.
-    var isOfSpawner: Bool
+    var isOfSpawner = false
 
     /// The termination of the program that was to be started.
     package var termination: ProgramResult.Termination { isPermanent ? .couldNotStart(reason) : .notLaunched(reason) }
 
     package static let containsNUL = LaunchFailure(
-        "an argument or an environment variable contains a NUL byte", isPermanent: true)
+        reason: "an argument or an environment variable contains a NUL byte", isPermanent: true)
+}
 
-    init(
-        _ reason: String, isPermanent: Bool = false, isOfDescriptors: Bool = false, isOfSpawner: Bool = false
-    ) {
-        self.reason = reason
-        self.isPermanent = isPermanent
-        self.isOfDescriptors = isOfDescriptors
-        self.isOfSpawner = isOfSpawner
-    }
-
+extension LaunchFailure {
     /// - Parameters:
     ///   - reason: A sentence without a full stop.
     ///   - errno: The error of opening or creating something for the program.
-    init(_ reason: String, errno: Int32) {
+    init(reason: String, errno: Int32) {
         let mayPass = [EAGAIN, EINTR, ENOMEM, EMFILE, ENFILE, EIO].contains(errno)
-        self.init(reason, isPermanent: !mayPass, isOfDescriptors: errno == EMFILE)
+        self.init(reason: reason, isPermanent: !mayPass, isOfDescriptors: errno == EMFILE)
     }
 }
 
 extension ProgramPath {
     /// Returns the failure of a program whose path could not be opened.
     func failure(_ error: SystemError, to purpose: String) -> LaunchFailure {
-        LaunchFailure("cannot \(purpose): \(reason(error.errno))", errno: error.errno)
+        LaunchFailure(reason: "cannot \(purpose): \(reason(error.errno))", errno: error.errno)
     }
 }

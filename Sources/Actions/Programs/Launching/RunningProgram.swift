@@ -89,7 +89,7 @@ package final class RunningProgram: EventSource, @unchecked Sendable {
         do throws(LaunchFailure) {
             if try program.start(waits: waits) { return serve() }
             let thread = WorkerThread(name: "alight-start") { [self] in begin(waits: true) }
-            guard let thread else { throw LaunchFailure("no thread can be started") }
+            guard let thread else { throw LaunchFailure(reason: "no thread can be started") }
             thread.detach()
         } catch {
             end(error.termination)

@@ -45,7 +45,7 @@ final class Spawner: Sendable {
     /// Starts a launcher; blocks for as long as that takes.
     func makeLauncher() throws(LaunchFailure) -> LauncherProcess {
         try connections.withLock { connections throws(LaunchFailure) in
-            var failure = LaunchFailure("alight-launch exited before the program started")
+            var failure = LaunchFailure(reason: "alight-launch exited before the program started")
             for _ in 0..<Self.mostTries {
                 if connections.isEmpty { connections = [try start()] }
                 do throws(LaunchFailure) {
@@ -86,15 +86,15 @@ final class Spawner: Sendable {
         }
         guard error == 0 else {
             let reason = "alight-launch does not answer: \(SystemError(errno: error))"
-            throw LaunchFailure(reason, isOfSpawner: true)
+            throw LaunchFailure(reason: reason, isOfSpawner: true)
         }
         guard process > 0 else {
-            throw LaunchFailure("no launcher can be started: \(SystemError(errno: -process))", errno: -process)
+            throw LaunchFailure(reason: "no launcher can be started: \(SystemError(errno: -process))", errno: -process)
         }
         guard socket >= 0 else {
             // It exits, because the other end of its socket is closed.
             LauncherProcess.reap(process) { _ in }
-            throw LaunchFailure("too few descriptors are left to start a process", isOfDescriptors: true)
+            throw LaunchFailure(reason: "too few descriptors are left to start a process", isOfDescriptors: true)
         }
         return (process, socket)
     }
@@ -116,21 +116,21 @@ final class Spawner: Sendable {
         let thread = WorkerThread(name: "alight-start") { [path] in
             started.end(Result { () throws(LaunchFailure) in try Self.run(path) })
         }
-        guard let thread, EventLoop.shared.start() else { throw LaunchFailure("no thread can be started") }
+        guard let thread, EventLoop.shared.start() else { throw LaunchFailure(reason: "no thread can be started") }
         thread.join()
-        guard let result = started.wait() else { throw LaunchFailure("no launcher was started") }
+        guard let result = started.wait() else { throw LaunchFailure(reason: "no launcher was started") }
         return try result.get()
     }
 
     private static func run(_ path: PathBytes) throws(LaunchFailure) -> Connection {
-        guard let text = path.text else { throw LaunchFailure("the path of alight-launch is not UTF-8") }
+        guard let text = path.text else { throw LaunchFailure(reason: "the path of alight-launch is not UTF-8") }
         guard path.withCString({ access($0, X_OK) }) == 0 else {
-            throw LaunchFailure("'\(path)' can't be run: \(SystemError(errno: errno))")
+            throw LaunchFailure(reason: "'\(path)' can't be run: \(SystemError(errno: errno))")
         }
         var sockets: [Int32] = [-1, -1]
         let error = cal_socket_pair(&sockets, 10)
         guard error == 0 else {
-            throw LaunchFailure("no socket: \(SystemError(errno: error))", isOfDescriptors: error == EMFILE)
+            throw LaunchFailure(reason: "no socket: \(SystemError(errno: error))", isOfDescriptors: error == EMFILE)
         }
         let (ours, theirs) = (OpenFile(sockets[0]), OpenFile(sockets[1]))
         try checkDescriptors()
@@ -149,7 +149,7 @@ final class Spawner: Sendable {
             defer { withExtendedLifetime((theirs, file)) {} }
             try process.run()
         } catch {
-            throw LaunchFailure("'\(path)' can't be run: \(error.localizedDescription)")
+            throw LaunchFailure(reason: "'\(path)' can't be run: \(error.localizedDescription)")
         }
         return Connection(
             socket: ours, process: process.processIdentifier, counters: counters, isReaped: true)
@@ -165,13 +165,13 @@ final class Spawner: Sendable {
         for _ in 0..<24 {
             let eventfd = cal_eventfd()
             guard eventfd >= 0 else {
-                throw LaunchFailure("too few descriptors are left to start a process", isOfDescriptors: true)
+                throw LaunchFailure(reason: "too few descriptors are left to start a process", isOfDescriptors: true)
             }
             taken.append(OwnedDescriptor(eventfd))
         }
         let open = (try? KernelFileSystem().names(following: "/proc/self/fd").count) ?? 0
         guard open <= mostDescriptors else {
-            throw LaunchFailure("too many descriptors are open to start a process", isOfDescriptors: true)
+            throw LaunchFailure(reason: "too many descriptors are open to start a process", isOfDescriptors: true)
         }
     }
 }
@@ -206,7 +206,8 @@ final class StartCounters: @unchecked Sendable {
         var file: Int32 = -1
         guard let memory = cal_make_counters(&file) else {
             let error = errno
-            throw LaunchFailure("no shared memory: \(SystemError(errno: error))", isOfDescriptors: error == EMFILE)
+            throw LaunchFailure(
+                reason: "no shared memory: \(SystemError(errno: error))", isOfDescriptors: error == EMFILE)
         }
         return (StartCounters(memory), OpenFile(file))
     }
@@ -218,7 +219,7 @@ final class StartCounters: @unchecked Sendable {
             return number
         }
         guard number < Int(CAL_COUNTERS) else {
-            throw LaunchFailure("too many programs run at the same time")
+            throw LaunchFailure(reason: "too many programs run at the same time")
         }
         return Counter(number, self)
     }
