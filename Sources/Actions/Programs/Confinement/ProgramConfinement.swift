@@ -22,14 +22,8 @@ package struct ProgramConfinement: Sendable, Hashable {
         let location: ProgramPath
         package let access: Access
         /// Whether a missing path is skipped; otherwise it keeps the program from starting.
-        let isOptional: Bool
+        var isOptional = false
         package var path: PathBytes { location.path }
-
-        init(_ location: ProgramPath, _ access: Access, optional: Bool = false) {
-            self.location = location
-            self.access = access
-            isOptional = optional
-        }
     }
 
     package var umask: UInt32 = 0o027
@@ -75,11 +69,12 @@ extension ProgramConfinement {
         var grants = given
         for invocation in invocations {
             let event = invocation.job.event
-            grants.append(Grant(ProgramPath(event.path, beneath: event.root), .read, optional: true))
+            let location = ProgramPath(event.path, beneath: event.root)
+            grants.append(Grant(location: location, access: .read, isOptional: true))
         }
-        grants.append(Grant(ProgramPath(scratch), [.read, .write]))
+        grants.append(Grant(location: ProgramPath(scratch), access: [.read, .write]))
         for path in Self.program(executable) + [directory].compactMap(\.self) {
-            grants.append(Grant(ProgramPath(path), [.read, .execute], optional: true))
+            grants.append(Grant(location: ProgramPath(path), access: [.read, .execute], isOptional: true))
         }
         grants += Self.system(hasNetwork: sandbox.allowsNetwork)
         var seen: Set<Grant> = []
@@ -101,12 +96,11 @@ extension ProgramConfinement {
                     else {
                         throw Problem(
                             "a path of 'sandbox' has a placeholder that is empty, '.' or '..' for "
-                                + "'\(invocation.job.event.path)'",
-                            help: nil)
+                                + "'\(invocation.job.event.path)'")
                     }
                     let location = ProgramPath(
                         path, of: template, in: invocation.baseDirectory, for: invocation.job.event)
-                    grants.append(Grant(location, access))
+                    grants.append(Grant(location: location, access: access))
                 }
             }
         }
@@ -124,18 +118,19 @@ extension ProgramConfinement {
 
     /// Returns the grants that almost every program needs, for paths without secrets of other users.
     private static func system(hasNetwork: Bool) -> [Grant] {
-        let code: [ProgramPath] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"]
-        let systemFiles: [ProgramPath] = [
-            "/etc", "/dev/random", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat",
-            "/proc/filesystems", "/proc/sys/vm/overcommit_memory", "/sys/devices/system/cpu",
+        let lists: KeyValuePairs<Access, [ProgramPath]> = [
+            [.read, .execute]: ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"],
+            .read: [
+                "/etc", "/dev/random", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat",
+                "/proc/filesystems", "/proc/sys/vm/overcommit_memory", "/sys/devices/system/cpu",
+            ],
+            [.read, .write]: ["/dev/null", "/dev/zero", "/dev/full"],
+            // A link to a file below /run on many systems.
+            .read: hasNetwork ? ["/etc/resolv.conf"] : [],
         ]
-        let devices: [ProgramPath] = ["/dev/null", "/dev/zero", "/dev/full"]
-        var grants = code.map { Grant($0, [.read, .execute], optional: true) }
-        grants += systemFiles.map { Grant($0, .read, optional: true) }
-        grants += devices.map { Grant($0, [.read, .write], optional: true) }
-        // A link to a file below /run on many systems.
-        if hasNetwork { grants.append(Grant("/etc/resolv.conf", .read, optional: true)) }
-        return grants
+        return lists.flatMap { access, paths in
+            paths.map { Grant(location: $0, access: access, isOptional: true) }
+        }
     }
 
     // MARK: - Landlock

@@ -342,7 +342,7 @@ struct LauncherPoolTests {
         let first = try run("echo hi")
         for _ in 0..<20 {
             var (confined, placed) = (shell("true"), shell("true"))
-            confined.confinement.grants = [ProgramConfinement.Grant("/nowhere", .read)]
+            confined.confinement.grants = [ProgramConfinement.Grant(location: "/nowhere", access: .read)]
             placed.directory = "/nowhere"
             let terminations = [confined, placed].map { launcher.runBlocking($0, stop: stop).termination }
             #expect(
