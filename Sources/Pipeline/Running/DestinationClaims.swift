@@ -8,13 +8,8 @@ import System
 
 /// The outputs that running actions write, and those recorded in the journal.
 final class DestinationClaims: OutputClaims {
-    private struct Holder {
-        var job: JobID
-        var source: PathBytes
-    }
-
     private struct Claims {
-        var holders: [PathBytes: Holder] = [:]
+        var holders: [PathBytes: (job: JobID, source: PathBytes)] = [:]
         var outputs: [JobID: [PathBytes]] = [:]
     }
 
@@ -31,7 +26,7 @@ final class DestinationClaims: OutputClaims {
                 return ClaimRefusal(source: holder.source, isRunning: true)
             }
             if let refusal = refusal(output, job, replaceable) { return refusal }
-            claims.holders[output] = Holder(job: job.id, source: job.event.path)
+            claims.holders[output] = (job.id, job.event.path)
             claims.outputs[job.id, default: []].append(output)
             return nil
         }

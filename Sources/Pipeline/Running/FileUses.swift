@@ -2,12 +2,7 @@ package import System
 
 /// The files on which actions work: a file has one action at a time, or several that only read it.
 package struct FileUses {
-    private struct Use {
-        var count = 0
-        var isShared: Bool
-    }
-
-    private var uses: [PathBytes: Use] = [:]
+    private var uses: [PathBytes: (count: Int, isShared: Bool)] = [:]
 
     /// Whether an action may start that shares the file, or that does not.
     package func allows(_ path: PathBytes, _ isShared: Bool) -> Bool {
@@ -15,7 +10,7 @@ package struct FileUses {
     }
 
     package mutating func add(_ paths: [PathBytes], isShared: Bool) {
-        for path in paths { uses[path, default: Use(isShared: isShared)].count += 1 }
+        for path in paths { uses[path, default: (0, isShared)].count += 1 }
     }
 
     /// Prevents other actions from sharing files while they are in use.

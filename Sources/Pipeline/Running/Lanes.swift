@@ -10,21 +10,6 @@ package import Rules
 ///
 /// Pure: time is passed in. It only counts, and starts nothing.
 package struct Lanes {
-    /// The properties of a rule, by its name.
-    private struct Entry {
-        var position: Int
-        var priority: Int
-        /// The index of its slots.
-        var kind: Int
-    }
-
-    private struct Attempt {
-        var rule: String
-        var start: ContinuousClock.Instant
-        var kind: Int
-        var isExtra: Bool
-    }
-
     /// The number of running attempts of one kind.
     private struct Slots {
         let limit: Int
@@ -40,10 +25,11 @@ package struct Lanes {
 
     /// The slots, and those of brief actions, whose number must also be limited: a disk may hang.
     private var slots: [Slots]
-    private var rules: [String: Entry] = [:]
+    /// The properties of the rules by name; their kind is the index of their slots.
+    private var rules: [String: (position: Int, priority: Int, kind: Int)] = [:]
     private var hasPriorities = false
     /// The running attempts, by their first job.
-    private var running: [JobID: Attempt] = [:]
+    private var running: [JobID: (rule: String, start: ContinuousClock.Instant, kind: Int, isExtra: Bool)] = [:]
     private var perRule: [String: Int] = [:]
     /// The slot time of finished attempts by rule, or the value from which a rule starts, see ``virtualTime``.
     private var used: [String: Duration] = [:]
@@ -55,9 +41,8 @@ package struct Lanes {
     package private(set) var waiting: [String: ContinuousClock.Instant] = [:]
     /// The value of `waiting` when the slots were last filled.
     private var formerlyWaiting: [String: ContinuousClock.Instant] = [:]
-    /// The number of started attempts, in total and at the last turn of the rule with the least used time.
+    /// The number of attempts that have started since the last turn of the rule with the least used time.
     private var started = 0
-    private var lastFairTurn = 0
 
     /// One of this many attempts goes to the rule that has used the least time, whatever its priority.
     package static let share = 10
@@ -77,7 +62,7 @@ package struct Lanes {
 
     package mutating func change(to rules: [Rule]) {
         let entries = rules.enumerated().map { position, rule in
-            (rule.name, Entry(position: position, priority: rule.priority, kind: rule.takesSlot ? 0 : 1))
+            (rule.name, (position: position, priority: rule.priority, kind: rule.takesSlot ? 0 : 1))
         }
         self.rules = Dictionary(entries) { first, _ in first }
         hasPriorities = rules.contains { $0.priority != 0 }
@@ -115,7 +100,7 @@ package struct Lanes {
         let kind = kind(of: rule)
         let isExtra = slots[kind].vacant.remove(rule) != nil || slots[kind].free == 0
         if isExtra { slots[kind].extraUsed += 1 } else { slots[kind].used += 1 }
-        running[first.id] = Attempt(rule: rule, start: now, kind: kind, isExtra: isExtra)
+        running[first.id] = (rule, now, kind, isExtra)
         perRule[rule, default: 0] += 1
         waiting[rule] = nil
         formerlyWaiting[rule] = nil
@@ -181,8 +166,8 @@ package struct Lanes {
     ///
     /// So a rule of low priority is slow next to a busy one, but never starves.
     package mutating func fairTurn(_ rules: Set<String>) -> [String] {
-        guard hasPriorities, started - lastFairTurn >= Self.share else { return [] }
-        lastFairTurn = started
+        guard hasPriorities, started >= Self.share else { return [] }
+        started = 0
         return sorted(rules, by: used)
     }
 
