@@ -54,7 +54,7 @@ extension Attempt {
 
     /// Makes a job wait until the kernel lets a file be read; a change of its mode or owner ends the wait.
     private func unreadable(_ part: AttemptPart, _ waiting: Waiting) -> AttemptTermination {
-        let age = host.clock.time().since(part.job.event.time)
+        let age = engine.host.clock.time().since(part.job.event.time)
         let pause = rule.retry.pause(whileNotReady: rule.settle.quiet(isPolled: false), age: age)
         return .waiting(waiting, pause: pause)
     }
@@ -98,7 +98,7 @@ extension Attempt {
             event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw,
             case .present(let snapshot) = files.inspect(at: event.path)
         else { return .passes }
-        let now = host.clock.time()
+        let now = engine.host.clock.time()
         let pause = rule.retry.pause(whileNotReady: rule.settle.quiet(isPolled: false), age: now.since(event.time))
         let waiting = ready.waiting(event.path, snapshot, now: now, .system, stat: { files.inspect(at: $0) })
         if let (waiting, known) = waiting { return .ends(.waiting(waiting, pause: known ?? pause)) }
@@ -136,19 +136,16 @@ extension Attempt {
     ///
     /// The checksum is stored with the ledger row once the job has succeeded.
     private func compareContent(_ part: inout AttemptPart, _ files: WatchedPaths) {
-        // Not before a list of which steps have finished, nor before `on_failure`.
-        guard part.job.steps.isEmpty, part.job.failure == nil, let found = changedContent(of: &part, files) else {
-            return
-        }
-        part.end(found)
+        if let found = changedContent(of: &part, files) { part.end(found) }
     }
 
     private func changedContent(of part: inout AttemptPart, _ files: WatchedPaths) -> AttemptTermination? {
         let event = part.job.event
-        guard rule.sameContent == .ignore, !part.job.isStored, event.snapshot.type == .file,
-            event.kind == .created || event.kind == .modified
+        // Not before a list of which steps have finished, nor before `on_failure`.
+        guard part.job.steps.isEmpty, part.job.failure == nil, rule.sameContent == .ignore, !part.job.isStored,
+            event.snapshot.type == .file, event.kind == .created || event.kind == .modified
         else { return nil }
-        switch ContentDigest.sha256(of: event.path, below: event.root, within: limit) {
+        switch ContentDigest.sha256(of: event.path, below: event.root, within: WorkLimit(stop, timeout: rule.timeout)) {
         case .digest(let digest):
             guard case .present(let snapshot) = files.inspect(at: event.path),
                 snapshot.hasSameContent(as: event.snapshot)

@@ -20,25 +20,17 @@ import System
 final class Attempt: Sendable {
     let inputs: [OpenJob]
     let sharedRule: Box<Rule>
-    let perform: EngineContext.Perform
+    let engine: EngineContext
     let stop: StopSignal
-    let log: Logger
-    let host: Host
     let permission: StartPermission
-    let mailbox: Mailbox
-    let outputClaims: DestinationClaims
-    let chains: OutputChains
     /// The directories of outputs without symbolic links, by path.
     private let resolved = Mutex<[PathBytes: PathBytes]>([:])
 
     init(
-        _ inputs: [OpenJob], _ rule: Box<Rule>, _ engine: EngineContext, stop: StopSignal, permission: StartPermission,
-        outputClaims: DestinationClaims
+        _ inputs: [OpenJob], _ rule: Box<Rule>, _ engine: EngineContext, stop: StopSignal, permission: StartPermission
     ) {
-        (self.inputs, sharedRule, self.stop) = (inputs, rule, stop)
-        (self.permission, self.outputClaims) = (permission, outputClaims)
-        (perform, log, host) = (engine.perform, engine.log, engine.host)
-        (mailbox, chains) = (engine.mailbox, engine.chains)
+        (self.inputs, sharedRule, self.engine) = (inputs, rule, engine)
+        (self.stop, self.permission) = (stop, permission)
     }
 
     /// The state of a run between its steps.
@@ -60,8 +52,8 @@ final class Attempt: Sendable {
         fileprivate init(_ attempt: Attempt) {
             parts = attempt.inputs.map(AttemptPart.init)
             let roots = attempt.rule.roots + attempt.inputs.map(\.job.event.root)
-            files = WatchedPaths(roots: roots, in: attempt.host.fileSystem)
-            start = (attempt.host.clock.now(), attempt.host.clock.time())
+            files = WatchedPaths(roots: roots, in: attempt.engine.host.fileSystem)
+            start = attempt.engine.times
             begun = start
         }
     }
@@ -72,9 +64,11 @@ final class Attempt: Sendable {
     /// Runs the actions.
     func run() async -> AttemptResult {
         let progress = Progress(self)
-        while let call = nextQuestion(progress) { takeAnswer(await perform(call.action, call.invocations), progress) }
+        while let call = nextQuestion(progress) {
+            takeAnswer(await engine.perform(call.action, call.invocations), progress)
+        }
         begin(progress)
-        while let call = nextStep(progress) { finish(await perform(call.action, call.invocations), progress) }
+        while let call = nextStep(progress) { finish(await engine.perform(call.action, call.invocations), progress) }
         return conclude(progress)
     }
 
@@ -87,7 +81,7 @@ final class Attempt: Sendable {
         }
         // An open directory prevents its file system from being unmounted.
         progress.files.forget()
-        progress.begun = (host.clock.now(), host.clock.time())
+        progress.begun = engine.times
     }
 
     @inline(never) private func conclude(_ progress: Progress) -> AttemptResult {
@@ -95,7 +89,7 @@ final class Attempt: Sendable {
             collectOutputs(of: &progress.parts[index], progress.files)
             if let failure = progress.parts[index].job.failure { progress.parts[index].finish(failure, actions) }
         }
-        let duration = host.clock.now() - progress.start.now
+        let duration = engine.host.clock.now() - progress.start.now
         return AttemptResult(rule: sharedRule, parts: progress.parts, started: progress.start.time, duration: duration)
     }
 
@@ -103,9 +97,6 @@ final class Attempt: Sendable {
 
     /// The list of actions to run.
     private var actions: [Action] { rule.actions(of: inputs[0].job) }
-
-    /// The limit for a read that starts now.
-    var limit: WorkLimit { WorkLimit(stop, timeout: rule.timeout) }
 
     // MARK: Steps
 
@@ -131,7 +122,7 @@ final class Attempt: Sendable {
     }
 
     private func invocations(_ progress: Progress) -> [Invocation] {
-        let left = progress.begun.now + rule.timeout - host.clock.now()
+        let left = progress.begun.now + rule.timeout - engine.host.clock.now()
         return progress.due.map { index in
             let job = progress.parts[index].job
             let timeout = inputs.count == 1 ? left : rule.timeout
@@ -159,7 +150,7 @@ final class Attempt: Sendable {
         // The job is never resumed after the last step.
         part.job.finishedSteps.append(FinishedStep(outcome, action: isLast ? "" : action.digest))
         if isLast { return }
-        mailbox.post(.advanced(part.job.id, part.job.finishedSteps, Set(outcome.outputs.flatMap(names))))
+        engine.mailbox.post(.advanced(part.job.id, part.job.finishedSteps, Set(outcome.outputs.flatMap(names))))
     }
 
     /// Ends the list of `on_failure` before an action that does not accept the event; `action` is checked when rules
@@ -174,17 +165,17 @@ final class Attempt: Sendable {
     }
 
     func invocation(_ job: Job, now: Timestamp, timeout: Duration) -> Invocation {
-        var log = log
+        var log = engine.log
         log[metadataKey: "rule"] = "\(rule.name)"
         log[metadataKey: "job"] = "\(job.id)"
         var invocation = rule.invocation(
             for: job, now: now, timeout: timeout, count: inputs.count, stop: stop, log: log)
-        invocation.outputClaims = outputClaims
+        invocation.outputClaims = engine.outputClaims
         invocation.permission = permission
         invocation.willWrite = { [self] path in
             // Before the file exists, so that a rule that runs for it at once knows its depth.
-            chains.add(path, of: job.event.path)
-            for name in names(of: path) { mailbox.post(.declared(job.id, name)) }
+            engine.chains.add(path, of: job.event.path)
+            for name in names(of: path) { engine.mailbox.post(.declared(job.id, name)) }
         }
         return invocation
     }
@@ -194,16 +185,15 @@ final class Attempt: Sendable {
     private func collectOutputs(of part: inout AttemptPart, _ files: WatchedPaths) {
         guard case .outcome(var outcome) = part.termination else { return }
         let steps = part.job.finishedSteps
-        let written = steps.flatMap(\.outcome.outputs)
         // The outputs of earlier steps were recorded when those finished; later changes of them are events for the
         // rule.
         part.outputs = Set(outcome.outputs.flatMap(names))
-        let mayRemove = zip(actions, steps).contains { action, _ in rule.mayRemoveInput(action) }
-        if mayRemove { look(at: &part, files) }
+        if zip(actions, steps).contains(where: { rule.mayRemoveInput($0.0) }) { look(at: &part, files) }
         guard steps.count > 1 else { return }
         var seen = Set(outcome.outputs)
         outcome.outputs =
-            written.filter { seen.insert($0).inserted && files.inspect(at: $0) != .absent } + outcome.outputs
+            steps.flatMap(\.outcome.outputs).filter { seen.insert($0).inserted && files.inspect(at: $0) != .absent }
+            + outcome.outputs
         part.termination = .outcome(outcome)
     }
 
@@ -236,7 +226,7 @@ final class Attempt: Sendable {
     /// Resolves a directory, once for all files of the attempt.
     private func resolve(_ directory: PathBytes) -> PathBytes? {
         if let known = resolved.withLock({ $0[directory] }) { return known }
-        let found = host.fileSystem.resolve(directory)
+        let found = engine.host.fileSystem.resolve(directory)
         resolved.withLock { $0[directory] = found }
         return found
     }

@@ -19,19 +19,18 @@ package final class AttemptSeries: Sendable {
         var results: [AttemptResult] = []
     }
 
-    private let sharedRule: Box<Rule>
-    /// The first job, which identifies the series.
-    let id: JobID
-    private let host: Host
-    private let mailbox: Mailbox
+    private let first: Attempt
     private let state: Mutex<State>
 
     init(_ first: Attempt) {
-        (sharedRule, id, host, mailbox) = (first.sharedRule, first.inputs[0].job.id, first.host, first.mailbox)
+        self.first = first
         state = Mutex(State(attempts: [first]))
     }
 
-    var rule: Rule { sharedRule.value }
+    /// The first job, which identifies the series.
+    var id: JobID { first.inputs[0].job.id }
+
+    var rule: Rule { first.rule }
 
     /// Adds an attempt at the end, before the series runs.
     func add(_ attempt: Attempt) { state.withLock { $0.attempts.append(attempt) } }
@@ -54,11 +53,11 @@ package final class AttemptSeries: Sendable {
             }
             if !result.hasSucceeded { break }
         }
-        mailbox.post(.ended(self))
+        first.engine.mailbox.post(.ended(self))
     }
 
     private func next() -> Attempt? {
-        let now = host.clock.time()
+        let now = first.engine.host.clock.time()
         return state.withLock { state in
             guard state.started < state.attempts.count else { return nil }
             state.since = now

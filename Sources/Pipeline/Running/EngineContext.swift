@@ -14,6 +14,7 @@ package final class EngineContext: Sendable {
     package let store: any Journal
     /// The outputs of the latest actions.
     package let chains = OutputChains()
+    let outputClaims: DestinationClaims
     package let perform: Perform
     package let log: Logger
     package let report: @Sendable (EngineReport) -> Void
@@ -21,6 +22,8 @@ package final class EngineContext: Sendable {
     package let monitor: Monitor
     package let stopSignal = StopSignal()
     package var host: Host { options.host }
+    /// The current time of both clocks.
+    var times: (now: ContinuousClock.Instant, time: Timestamp) { (host.clock.now(), host.clock.time()) }
 
     /// Runs one action for several jobs, and returns one outcome for each, in order.
     package typealias Perform = @Sendable (Action, [Invocation]) async -> [Outcome]
@@ -32,6 +35,7 @@ package final class EngineContext: Sendable {
         (self.ruleset, self.options, self.monitor) = (ruleset, options, monitor)
         (self.perform, self.log) = (perform, log)
         self.store = store
+        outputClaims = DestinationClaims(store, options.host)
         self.report = {
             monitor.record($0)
             report($0)

@@ -20,11 +20,9 @@ package struct PreparedAttempts {
     /// The permission of the prepared attempts.
     private var permission = StartPermission()
     private var isSubmitted = false
-    private let outputClaims: DestinationClaims
 
     package init(_ engine: EngineContext, limit: Int) {
         self.engine = engine
-        outputClaims = DestinationClaims(engine.store, engine.host)
         executor = engine.options.executor ?? WorkerPool(limit: engine.options.isDry ? 1 : limit)
     }
 
@@ -54,7 +52,7 @@ package struct PreparedAttempts {
     }
 
     private func attempt(_ inputs: [OpenJob], _ rule: Box<Rule>, _ stop: StopSignal) -> Attempt {
-        Attempt(inputs, rule, engine, stop: stop, permission: permission, outputClaims: outputClaims)
+        Attempt(inputs, rule, engine, stop: stop, permission: permission)
     }
 
     /// Starts the attempts on threads of the pool; their actions wait for ``launch(running:at:)``.
@@ -109,7 +107,6 @@ package struct PreparedAttempts {
 
     /// Removes and returns the series whose time is over.
     mutating func takeOverdue(at now: ContinuousClock.Instant) -> [AttemptSeries] {
-        guard let first = nextLimit, first <= now else { return [] }
         let overdue = running.values.filter { $0.limit <= now }.map(\.series)
         for series in overdue { running[series.id] = nil }
         return overdue
