@@ -158,7 +158,7 @@ package struct PluginHost: Sendable {
     private func keepFiles(of run: Run, _ outcomes: [Outcome]) async -> [Outcome] {
         var outcomes = outcomes
         let lost = lostFiles(run, outcomes)
-        if lost.contains(true), let place = await keep(run.scratch, for: run.first.job.id) {
+        if lost.contains(true), let place = keep(run.scratch, for: run.first.job.id) {
             fail(&outcomes, lost, place)
             guard place.problem == nil else { return outcomes }
         }
@@ -349,8 +349,8 @@ package struct PluginHost: Sendable {
         return outcomes
     }
 
-    private func keep(_ scratch: PathBytes, for job: JobID) async -> (place: PathBytes, problem: String?)? {
-        if let kept { return await kept.take(scratch, of: job, launcher) }
+    private func keep(_ scratch: PathBytes, for job: JobID) -> (place: PathBytes, problem: String?)? {
+        if let kept { return kept.take(scratch, of: job, launcher) }
         return KeptFiles.regularFiles(in: scratch).isEmpty ? nil : (scratch, "there is no state directory")
     }
 

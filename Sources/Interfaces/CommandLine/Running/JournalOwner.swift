@@ -119,7 +119,7 @@ struct OpenJournal {
         CommandContext.scratchDirectories(of: path).removeAbandoned { id, directory in
             guard let stored = journal.job(id, at: ClockPair(DiskProbe.now(), .now)),
                 KernelFileSystem().stat(stored.job.job.event.path) == .absent, let launcher = ProcessLauncher.find(),
-                let (place, problem) = KeptFiles(journal: path).takeBlocking(
+                let (place, problem) = KeptFiles(journal: path).take(
                     directory, of: id, ProcessLauncher(launcher: launcher))
             else { return true }
             if problem == nil { kept.append(place) }
