@@ -67,12 +67,7 @@ package final class AttemptSeries: Sendable {
     }
 
     /// Removes and returns the results so far, in order.
-    func takeResults() -> [AttemptResult] {
-        state.withLock { state in
-            defer { state.results = [] }
-            return state.results
-        }
-    }
+    func takeResults() -> [AttemptResult] { state.withLock { exchange(&$0.results, with: []) } }
 
     /// Removes and returns the attempts that have not started, the last one first, if any of them is for such a path.
     func takeWaiting(if isWanted: (PathBytes) -> Bool = { _ in true }) -> [Attempt] {

@@ -29,9 +29,7 @@ final class LauncherPool: Sendable {
         }
         let isNew = state.withLock { state in
             state.idle.append((launcher, .now))
-            guard state.idle.count > 1, !state.isTrimming else { return false }
-            state.isTrimming = true
-            return true
+            return state.idle.count > 1 && !exchange(&state.isTrimming, with: true)
         }
         if isNew { trimLater() }
     }
@@ -46,10 +44,7 @@ final class LauncherPool: Sendable {
     /// Stops the idle launchers.
     func close() {
         // They are released after the lock.
-        _ = state.withLock { state in
-            defer { state.idle = [] }
-            return state.idle
-        }
+        _ = state.withLock { exchange(&$0.idle, with: []) }
     }
 
     private func trimLater() { EventLoop.shared.call(at: .now + idleTime) { [weak self] in self?.trim() } }

@@ -60,10 +60,7 @@ final class LauncherProcess: EventSource {
 
     /// How it terminated, once it has been reaped; must be called after the end of its messages.
     var end: (status: Int32, isSignal: Bool)? {
-        let (end, isAwaited) = state.withLock { state in
-            defer { state.isAwaited = true }
-            return (state.end, state.isAwaited)
-        }
+        let (end, isAwaited) = state.withLock { ($0.end, exchange(&$0.isAwaited, with: true)) }
         if isAwaited { return end }
         Self.reap(identifier) { [self] status in
             let signal = status & 0x7F

@@ -33,10 +33,7 @@ final class Spawner: Sendable {
 
     /// Makes the spawners exit; the next launcher needs another one.
     func end() {
-        connections.withLock { connections in
-            for connection in connections { Self.end(connection) }
-            connections = []
-        }
+        connections.withLock { for connection in exchange(&$0, with: []) { Self.end(connection) } }
     }
 
     /// The process IDs of the spawners, the one in use first.
