@@ -88,7 +88,8 @@ package struct Lanes {
     /// Returns the number of further attempts that the rule may start.
     package func capacity(for rule: Rule, at now: ContinuousClock.Instant) -> Int {
         let slots = slots[kind(of: rule.name)]
-        let isGranted = slots.free == 0 && slots.hasExtra && isOverdue(rule.name, now)
+        let isGranted =
+            slots.free == 0 && slots.hasExtra && formerlyWaiting[rule.name].map { now - $0 >= Self.timeout } ?? false
         let hasOwn = isGranted || slots.vacant.contains(rule.name)
         return min(slots.free + (hasOwn ? 1 : 0), rule.concurrency - count(of: rule.name))
     }
@@ -207,11 +208,6 @@ package struct Lanes {
     /// The time at which a waiting rule gets an extra slot; nil if no rule waits, or no extra slot is left.
     package var deadline: ContinuousClock.Instant? {
         waiting.filter { slots[kind(of: $0.key)].hasExtra }.values.min().map { $0 + Self.timeout }
-    }
-
-    private func isOverdue(_ rule: String, _ now: ContinuousClock.Instant) -> Bool {
-        guard let since = formerlyWaiting[rule] else { return false }
-        return now - since >= Self.timeout
     }
 
     private func kind(of rule: String) -> Int { rules[rule]?.kind ?? 0 }
