@@ -21,13 +21,7 @@ package final class LaunchedProgram {
     /// The error of the program's file, if it could not be started because of that.
     private(set) var miss: ProgramResult.Miss?
     /// Whether the program runs or has run.
-    var hasStarted: Bool {
-        switch end {
-        case nil: launcher.hasStarted
-        case .couldNotStart, .notLaunched: hadStarted
-        default: true
-        }
-    }
+    var hasStarted: Bool { end == nil ? launcher.hasStarted : hadStarted }
     private var hadStarted = false
     /// The time at which an unresponsive launcher is given up, and later killed.
     private var deadline: ContinuousClock.Instant?
@@ -179,6 +173,7 @@ package final class LaunchedProgram {
         let (news, status, length) = message.withUnsafeBytes { $0.loadUnaligned(as: (UInt32, Int32, UInt32).self) }
         guard message.count >= 12 + Int(length) else { return }
         let words = String(decoding: message[12..<12 + Int(length)], as: UTF8.self)
+        hadStarted = news == 0
         switch news {
         case 0: end = status & 0x7F == 0 ? .exited(status: status >> 8 & 0xFF) : .signalled(status & 0x7F)
         case 1, 3, 4:
