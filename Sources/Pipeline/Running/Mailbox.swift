@@ -30,9 +30,8 @@ package final class Mailbox: Sendable {
         var ended = 0
         /// The number of finished series that end the sleep.
         var wanted = 1
-        /// Whether fewer than wanted finished the last time, or all of them.
-        var wasShort = false
-        var wasFull = false
+        /// Whether all of them finished in time the last time; nil if they were not waited for.
+        var wasFull: Bool?
 
         mutating func add(_ message: Message) -> Bool {
             messages.append(message)
@@ -68,8 +67,8 @@ package final class Mailbox: Sendable {
     /// - Returns: Whether all had finished in time then, so that these may be as quick.
     package func gather(started: Int, running: Int) -> Bool {
         state.withLock { state in
-            state.wanted = max(1, state.wasShort ? started : running)
-            return state.wasFull && started > 1
+            state.wanted = max(1, state.wasFull == false ? started : running)
+            return state.wasFull == true && started > 1
         }
     }
 
@@ -90,9 +89,7 @@ package final class Mailbox: Sendable {
     package func take() -> [Message] {
         state.withLock { state in
             let messages = state.messages
-            let isGathering = state.wanted > 1
-            let isShort = state.ended < state.wanted
-            state = State(wasShort: isGathering && isShort, wasFull: isGathering && !isShort)
+            state = State(wasFull: state.wanted > 1 ? state.ended >= state.wanted : nil)
             return messages
         }
     }
