@@ -31,7 +31,7 @@ final class JournalLock: Sendable {
     init(of journal: PathBytes, isBrief: Bool = false) throws(JournalError) {
         let path = CompanionFile.lock.path(of: journal)
         let descriptor = path.withCString { open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
-        try Self.acquire(descriptor, of: path, journal) { Self.pid(in: descriptor) }
+        try Self.acquire(descriptor, of: path, journal)
         let text = Array("\(getpid())\(isBrief ? Self.brief : "")\n".utf8)
         guard ftruncate(descriptor, 0) == 0, pwrite(descriptor, text, text.count, 0) == text.count else {
             let reason = errno
@@ -54,7 +54,7 @@ final class JournalLock: Sendable {
     /// - Throws: An error if it is locked under another name, or can't be opened.
     func lockFile(of journal: PathBytes) throws(JournalError) {
         let descriptor = journal.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
-        try Self.acquire(descriptor, of: journal, journal) { nil }
+        try Self.acquire(descriptor, of: journal, journal)
         file.store(descriptor, ordering: .relaxed)
     }
 
@@ -70,17 +70,15 @@ final class JournalLock: Sendable {
     }
 
     /// Acquires the lock of a file; closes it and throws an error if it was not opened, or is not released in time.
-    private static func acquire(
-        _ descriptor: Int32, of path: PathBytes, _ journal: PathBytes, holder: () -> Int32?
-    ) throws(JournalError) {
+    private static func acquire(_ descriptor: Int32, of path: PathBytes, _ journal: PathBytes) throws(JournalError) {
         guard descriptor >= 0 else { throw .noAccess(path, errno: errno) }
         let start = ContinuousClock.now
         let error = FileLock.acquire(descriptor) {
-            let isBrief = line(in: descriptor)?.hasSuffix(brief) ?? false
+            let isBrief = line(in: descriptor).hasSuffix(brief)
             return .now < start + (isBrief ? timeout : shortTimeout)
         }
         guard error != 0 else { return }
-        let pid = holder()
+        let pid = pid(in: descriptor)
         close(descriptor)
         throw error == EWOULDBLOCK ? .held(journal, pid: pid) : .noAccess(path, errno: error)
     }
@@ -112,24 +110,23 @@ final class JournalLock: Sendable {
     static func control(of journal: PathBytes) -> PathBytes? {
         guard holder(of: journal) != nil else { return nil }
         return read(journal) { descriptor in
-            var buffer = [UInt8](repeating: 0, count: 64 + Int(PATH_MAX))
-            let count = pread(descriptor, &buffer, buffer.count, 0)
-            let lines = buffer.prefix(max(0, count)).split(separator: 0x0a, maxSplits: 1)
+            let lines = content(of: descriptor).split(separator: 0x0a, maxSplits: 1)
             guard lines.count == 2, lines[1].last == 0x0a else { return nil }
             return PathBytes(lines[1].dropLast())
         }
     }
 
-    /// Returns the process id that the holder wrote.
-    private static func pid(in descriptor: Int32) -> Int32? {
-        line(in: descriptor).flatMap { Int32($0.prefix { $0 != " " }) }
-    }
+    /// Returns the process id that the holder wrote; nil for a journal's own file, which begins with other text.
+    private static func pid(in descriptor: Int32) -> Int32? { Int32(line(in: descriptor).prefix { $0 != " " }) }
 
     /// Returns the first line that the holder wrote.
-    private static func line(in descriptor: Int32) -> String? {
-        var buffer = [UInt8](repeating: 0, count: 32)
+    private static func line(in descriptor: Int32) -> String {
+        String(decoding: content(of: descriptor).prefix { $0 != 0x0a }, as: UTF8.self)
+    }
+
+    private static func content(of descriptor: Int32) -> ArraySlice<UInt8> {
+        var buffer = [UInt8](repeating: 0, count: 64 + Int(PATH_MAX))
         let count = pread(descriptor, &buffer, buffer.count, 0)
-        guard count > 0 else { return nil }
-        return String(decoding: buffer[..<count].prefix { $0 != 0x0a }, as: UTF8.self)
+        return buffer.prefix(max(0, count))
     }
 }
