@@ -43,10 +43,8 @@ extension JournalReader {
     /// - Returns: The jobs, and whether there are more than the query's limit.
     /// - Throws: An error if the journal can't be read.
     package func jobs(_ query: JournalQuery) throws(StorageError) -> (jobs: [JobEntry], hasMore: Bool) {
-        let (sql, arguments) = Self.select(query)
-        guard !sql.isEmpty else { return ([], false) }
-        return try read { database in
-            let rows = try Row.fetchCursor(database, sql: sql, arguments: arguments)
+        try read { database in
+            let rows = try SQLRequest<Row>(literal: Self.select(query)).fetchCursor(database)
             var jobs: [JobEntry] = []
             while let row = try rows.next() {
                 if query.paths != nil, !query.takes(Self.path(row)) { continue }
@@ -149,10 +147,7 @@ extension JournalReader {
                     inode: UInt64(bitPattern: row[1]), size: UInt64(bitPattern: row[2]), changed: changed,
                     isComplete: row[5])
             }
-            let jobs = "SELECT \(Self.columns) FROM jobs WHERE path = ? ORDER BY id DESC"
-            let rows = try Row.fetchCursor(database, sql: jobs, arguments: [key])
-            while let job = try rows.next().map(Self.job) {
-                guard wanted.contains(job.rule) else { continue }
+            for job in try Self.jobs(database, "path = ? ORDER BY id DESC", [key]) where wanted.contains(job.rule) {
                 var record = records[job.rule] ?? PathRecord()
                 switch job.state {
                 case .pending, .running: record.open.insert(job, at: 0)
@@ -185,7 +180,7 @@ extension JournalReader {
 
     /// Returns the changes of the attempts at a job that can be undone, the last attempt first.
     package func changes(of job: JobID) throws(StorageError) -> [RecordedChanges] {
-        try read { try AttemptTable.changes(of: job, selected: AttemptTable.selectChanges(in: $0)) }
+        try read { try AttemptTable($0).changes(of: job) }
     }
 
     /// Returns the paused rules, as recorded in the journal.
@@ -222,40 +217,26 @@ extension JournalReader {
         ([.failed], "state = 'failed'", "ended"),
     ]
 
-    /// Returns the statement that lists the jobs; empty if no state matches.
-    private static func select(_ query: JournalQuery) -> (sql: String, arguments: StatementArguments) {
-        var parts: [String] = []
-        var arguments = StatementArguments()
-        for group in groups {
+    /// Returns the statement that lists the jobs.
+    private static func select(_ query: JournalQuery) -> SQL {
+        let parts = groups.compactMap { group -> SQL? in
             let states = query.states.isEmpty ? group.states : group.states.intersection(query.states)
-            guard !states.isEmpty else { continue }
-            var conditions = [group.condition]
-            func add(_ condition: String, _ values: StatementArguments = []) {
-                conditions.append(condition)
-                arguments += values
-            }
-            if states != group.states {
-                add("state IN (\(states.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")))")
-            }
-            if let rule = query.rule { add("rule = ?", [rule]) }
-            if let before = query.before {
-                add("(\(group.time), id) < (?, ?)", [before.time.columnValue, before.id.description])
-            }
-            if let bounds = query.pathBounds { add("path >= ? AND path < ?", [Data(bounds.from), Data(bounds.below)]) }
-            if let since = query.since { add("\(group.time) >= ?", [since.columnValue]) }
-            parts.append(
+            guard !states.isEmpty else { return nil }
+            let conditions: [SQL?] = [
+                SQL(sql: group.condition),
+                states == group.states ? nil : "state IN \(states.map(\.rawValue))",
+                query.rule.map { "rule = \($0)" },
+                query.before.map { "(\(sql: group.time), id) < (\($0.time.columnValue), \($0.id.description))" },
+                query.pathBounds.map { "path >= \(Data($0.from)) AND path < \(Data($0.below))" },
+                query.since.map { "\(sql: group.time) >= \($0.columnValue)" },
+            ]
+            return """
+                SELECT \(sql: columns), \(sql: group.time) AS shown FROM jobs
+                WHERE \(conditions.compactMap(\.self).joined(separator: " AND "))
                 """
-                SELECT \(columns), \(group.time) AS shown FROM jobs
-                WHERE \(conditions.joined(separator: " AND "))
-                """)
         }
-        guard !parts.isEmpty else { return ("", arguments) }
-        var sql = parts.joined(separator: " UNION ALL ") + " ORDER BY shown DESC, id DESC"
-        if let limit = query.limit, query.paths == nil {
-            sql += " LIMIT ?"
-            arguments += [limit + 1]
-        }
-        return (sql, arguments)
+        let limit: SQL = query.paths == nil ? query.limit.map { " LIMIT \($0 + 1)" } ?? "" : ""
+        return parts.joined(separator: " UNION ALL ") + " ORDER BY shown DESC, id DESC" + limit
     }
 
     private static func job(_ row: Row) -> JobEntry {
