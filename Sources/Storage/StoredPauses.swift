@@ -6,11 +6,10 @@ extension Pauses {
     private static let word = "paused"
 
     init(_ database: Database) throws {
-        self.init()
         let sql = "SELECT name FROM state WHERE name = '\(Self.word)' OR name GLOB '\(Self.word) *'"
-        for name in try String.fetchAll(database, sql: sql) {
-            if name == Self.word { all = true } else { rules.insert(String(name.dropFirst(Self.word.count + 1))) }
-        }
+        let names = try Set(String.fetchAll(database, sql: sql))
+        let rules = names.subtracting([Self.word]).map { String($0.dropFirst(Self.word.count + 1)) }
+        self.init(all: names.contains(Self.word), rules: Set(rules))
     }
 
     func write(_ database: Database) throws {
