@@ -155,15 +155,12 @@ final class StoreState {
     func register(_ records: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [StoredRule] {
         let time = now.columnValue
         // In a run that continues with other rules, everything has been compared until now.
-        let starts = rules.register(
+        let stored = rules.register(
             records, now: isWatching ? time : nil, lastCommit: self.isWatching ? time : start.lastCommit ?? time)
         self.isWatching = isWatching
         mounts.findDevices()
         tables.ledger.devices = mounts.devices
-        return records.compactMap { record in
-            guard let row = rules.rows[record.name], let start = starts[record.name] else { return nil }
-            return StoredRule(id: RuleID(row.id), start: start)
-        }
+        return stored
     }
 
     func stored() -> StoredState {

@@ -1,11 +1,17 @@
+import FileEvents
 import GRDB
 import Records
 import System
 
 /// The stored state of rules: their numbers, their first start, and the paths that they matched in their last run.
 struct StoredRules {
-    struct Row {
+    struct Row: Codable, FetchableRecord, PersistableRecord {
+        static let databaseTableName = "rules"
+        static let databaseColumnDecodingStrategy = DatabaseColumnDecodingStrategy.convertFromSnakeCase
+        static let databaseColumnEncodingStrategy = DatabaseColumnEncodingStrategy.convertToSnakeCase
+
         var id: Int64
+        var name: String
         /// The path that identifies a rule without a name; nil for a rule with a name.
         var path: String?
         /// The selection of the rule when all existing files were last recorded.
@@ -34,15 +40,10 @@ struct StoredRules {
     private static let never: Int64 = 0
 
     init(_ database: Database) throws {
-        let sql = "SELECT id, name, path, selection, started, is_complete, reselected FROM rules"
-        for row in try GRDB.Row.fetchAll(database, sql: sql) {
-            let id: Int64 = row["id"]
-            rows[row["name"]] = Row(
-                id: id, path: row["path"], selection: row["selection"], started: row["started"],
-                isComplete: row["is_complete"],
-                reselected: row["reselected"])
-            lastID = max(lastID, id)
-            names[id] = row["name"]
+        for row in try Row.fetchAll(database) {
+            rows[row.name] = row
+            lastID = max(lastID, row.id)
+            names[row.id] = row.name
         }
     }
 
@@ -72,19 +73,21 @@ struct StoredRules {
     ///   - rules: The rules.
     ///   - now: The current time; nil if nothing is watched, so that the rules are not started.
     ///   - lastCommit: The time of the last earlier commit.
-    /// - Returns: The start state of each rule, by name.
-    mutating func register(_ rules: [RuleRecord], now: Int64?, lastCommit: Int64) -> [String: RuleStart] {
+    /// - Returns: The stored state of each rule, in the order of the rules.
+    mutating func register(_ rules: [RuleRecord], now: Int64?, lastCommit: Int64) -> [StoredRule] {
         inForce = Dictionary(rules.map { ($0.name, $0.selection) }) { first, _ in first }
         setNames(of: rules)
         for rule in rules { takeFormer(of: rule) }
-        var starts: [String: RuleStart] = [:]
-        for rule in rules { starts[rule.name] = register(rule, now: now, lastCommit: lastCommit) }
+        let starts = rules.map { register($0, now: now, lastCommit: lastCommit) }
         names = Dictionary(uniqueKeysWithValues: rows.map { ($1.id, $0) })
-        return starts
+        return zip(rules, starts).compactMap { rule, start in
+            rows[rule.name].map { StoredRule(id: RuleID($0.id), start: start) }
+        }
     }
 
     private mutating func set(_ row: Row, of name: String) {
         rows[name] = row
+        rows[name]?.name = name
         changed.insert(name)
     }
 
@@ -104,9 +107,10 @@ struct StoredRules {
         }
     }
 
+    /// Gives a row another name; deletes it if that rule has a row, which is the newer one.
     private mutating func rename(_ name: String, to other: String) {
         guard let row = rows.removeValue(forKey: name) else { return }
-        set(row, of: other)
+        if rows[other] == nil { set(row, of: other) } else { removed.append(row.id) }
         changed.remove(name)
         renamed.append((name, other))
     }
@@ -114,16 +118,8 @@ struct StoredRules {
     private mutating func takeFormer(of rule: RuleRecord) {
         // The name of a running rule is not a former name.
         for former in rule.formerly where inForce[former] == nil {
-            guard var row = rows.removeValue(forKey: former) else { continue }
-            if rows[rule.name] == nil {
-                row.path = rule.path
-                set(row, of: rule.name)
-            } else {
-                // The rule's own ledger is the newer one.
-                removed.append(row.id)
-            }
-            changed.remove(former)
-            renamed.append((former, rule.name))
+            rename(former, to: rule.name)
+            rows[rule.name]?.path = rule.path
         }
     }
 
@@ -131,7 +127,8 @@ struct StoredRules {
         if rows[rule.name] == nil {
             lastID += 1
             let row = Row(
-                id: lastID, path: rule.path, selection: rule.selection, started: Self.never, isComplete: false)
+                id: lastID, name: rule.name, path: rule.path, selection: rule.selection, started: Self.never,
+                isComplete: false)
             set(row, of: rule.name)
         }
         guard let now, var row = rows[rule.name] else { return .resumed }
@@ -167,28 +164,14 @@ struct StoredRules {
         for (from, to) in renamed {
             try database.execute(sql: "UPDATE jobs SET rule = ? WHERE rule = ?", arguments: [to, from])
         }
-        guard !changed.isEmpty else { return }
-        let upsert = try SQLStatement(
-            """
-            INSERT INTO rules (id, name, path, selection, started, is_complete, reselected)
-            VALUES (?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT (id) DO UPDATE SET name = excluded.name, path = excluded.path,
-                selection = excluded.selection, started = excluded.started, is_complete = excluded.is_complete,
-                reselected = excluded.reselected
-            """, in: database)
+        let changed = changed.compactMap { rows[$0] }
         if !renamed.isEmpty {
             // Names are unique, and a rule may take the name that another one has in the table, so all get temporary
             // names.
             let unname = try SQLStatement("UPDATE rules SET name = char(1) || id WHERE id = ?", in: database)
-            for id in changed.compactMap({ rows[$0]?.id }) { try unname.run { $0.bind(id) } }
+            for row in changed { try unname.run { $0.bind(row.id) } }
         }
-        for name in changed {
-            guard let row = rows[name] else { continue }
-            try upsert.run {
-                $0.bind(row.id).bind(name).bind(row.path).bind(row.selection).bind(row.started).bind(row.isComplete)
-                    .bind(row.reselected)
-            }
-        }
+        for row in changed { try row.save(database) }
     }
 
     mutating func markCommitted() { (changed, removed, renamed) = ([], [], []) }
