@@ -12,14 +12,40 @@ final class SQLStatement {
 
     init(_ sql: String, in database: Database) throws { statement = try database.makeStatement(sql: sql) }
 
+    /// Prepares a statement that inserts a row, or replaces the values of the one with the same key.
+    ///
+    /// - Parameters:
+    ///   - table: The table.
+    ///   - key: The columns of the key.
+    ///   - columns: The other columns.
+    ///   - initial: Further columns, which keep their value in an existing row.
+    ///   - cleared: Columns that become NULL in an existing row.
+    ///   - database: The connection.
+    /// - Throws: The error of the database.
+    convenience init(
+        upsertInto table: String, key: String, _ columns: String, initial: String = "", clearing cleared: String = "",
+        in database: Database
+    ) throws {
+        let all = [key, columns, initial].flatMap { $0.split(separator: ", ") }
+        var changes = columns.split(separator: ", ").map { "\($0) = excluded.\($0)" }
+        changes += cleared.split(separator: ", ").map { "\($0) = NULL" }
+        try self.init(
+            """
+            INSERT INTO \(table) (\(all.joined(separator: ", ")))
+            VALUES (\(all.map { _ in "?" }.joined(separator: ", ")))
+            ON CONFLICT (\(key)) DO UPDATE SET \(changes.joined(separator: ", "))
+            """, in: database)
+    }
+
     private var handle: OpaquePointer { statement.sqliteStatement }
 
     // MARK: Binding, one parameter after the other
 
-    @discardableResult func bind(_ number: Int64?) -> SQLStatement {
+    /// Binds an integer; one that needs all 64 bits is stored as if it were signed.
+    @discardableResult func bind(_ number: (some FixedWidthInteger)?) -> SQLStatement {
         guard let number else { return bindNull() }
         parameter += 1
-        sqlite3_bind_int64(handle, parameter, number)
+        sqlite3_bind_int64(handle, parameter, Int64(truncatingIfNeeded: number))
         return self
     }
 
@@ -33,34 +59,23 @@ final class SQLStatement {
 
     @discardableResult func bind(_ text: String?) -> SQLStatement {
         guard var text else { return bindNull() }
-        return text.withUTF8 { bind(text: $0) }
+        parameter += 1
+        _ = text.withUTF8 { sqlite3_bind_text(handle, parameter, $0.baseAddress, Int32($0.count), Self.copied) }
+        return self
     }
 
     /// Binds a string in UTF-8.
     @discardableResult func bind(utf8: [UInt8]?) -> SQLStatement {
         guard let utf8 else { return bindNull() }
-        return utf8.withUnsafeBufferPointer { bind(text: $0) }
-    }
-
-    private func bind(text: UnsafeBufferPointer<UInt8>) -> SQLStatement {
         parameter += 1
-        _ = text.withMemoryRebound(to: CChar.self) { characters in
-            // A null pointer stands for NULL, not for the empty string.
-            let count = Int32(characters.count)
-            return characters.baseAddress.map { sqlite3_bind_text(handle, parameter, $0, count, Self.copied) }
-                ?? sqlite3_bind_text(handle, parameter, "", 0, Self.copied)
-        }
+        sqlite3_bind_text(handle, parameter, utf8, Int32(utf8.count), Self.copied)
         return self
     }
 
     @discardableResult func bind(blob: [UInt8]?) -> SQLStatement {
         guard let blob else { return bindNull() }
         parameter += 1
-        if blob.isEmpty {
-            sqlite3_bind_zeroblob(handle, parameter, 0)
-        } else {
-            sqlite3_bind_blob(handle, parameter, blob, Int32(blob.count), Self.copied)
-        }
+        sqlite3_bind_blob(handle, parameter, blob, Int32(blob.count), Self.copied)
         return self
     }
 
@@ -111,11 +126,16 @@ final class SQLStatement {
 
     // MARK: Reading
 
-    func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+    /// Returns an integer as it was bound; 0 for NULL.
+    func integer<Number: FixedWidthInteger>(_ column: Int32) -> Number {
+        Number(truncatingIfNeeded: sqlite3_column_int64(handle, column))
+    }
 
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
-    func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
+    func optionalInteger<Number: FixedWidthInteger>(_ column: Int32) -> Number? {
+        isNull(column) ? nil : integer(column)
+    }
 
     /// Returns a blob, or a string in UTF-8; empty for NULL.
     func blob(_ column: Int32) -> [UInt8] {
@@ -125,6 +145,8 @@ final class SQLStatement {
 
     /// Returns a blob, or a string in UTF-8; nil for NULL.
     func optionalBlob(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : blob(column) }
+
+    func flag(_ column: Int32) -> Bool { integer(column) != 0 as Int64 }
 
     func text(_ column: Int32) -> String { String(decoding: blob(column), as: UTF8.self) }
 

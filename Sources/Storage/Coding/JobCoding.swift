@@ -12,10 +12,6 @@ struct JobSteps: JSONRecord {
 
     static let empty = JobSteps()
 
-    private init() {}
-
-    init(of job: Job) { (finished, failure) = (job.steps, job.failure) }
-
     mutating func code(with json: inout JSONCoder) {
         json.member(list: "finished", &finished)
         json.member("failure", &failure)

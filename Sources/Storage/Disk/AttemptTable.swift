@@ -29,7 +29,12 @@ final class AttemptTable {
             DELETE FROM attempts WHERE job = ?1 AND changes IS NULL AND started <
                 (SELECT started FROM attempts WHERE job = ?1 ORDER BY started DESC LIMIT 1 OFFSET 19)
             """, in: database)
-        changes = try Self.selectChanges(in: database)
+        changes = try SQLStatement(
+            """
+            SELECT number, started, event_json, changes, attempts.undone, rule
+            FROM attempts JOIN jobs ON jobs.id = attempts.job
+            WHERE job = ? AND changes IS NOT NULL ORDER BY started DESC, number DESC
+            """, in: database)
         undo = try SQLStatement(
             "UPDATE attempts SET undone = ?4 WHERE job = ?1 AND started = ?2 AND number = ?3", in: database)
         undone = try SQLStatement("UPDATE jobs SET undone = ?2 WHERE id = ?1", in: database)
@@ -49,11 +54,11 @@ final class AttemptTable {
                 try insertLog.run { $0.bind(job.description).bind(started.columnValue).bind(outcome.log) }
             }
             try insert.run {
-                $0.bind(job.description).bind(started.columnValue).bind(Int64(record.number))
+                $0.bind(job.description).bind(started.columnValue).bind(record.number)
                     .bind(record.duration.columnValue)
                     .bind(outcome.isInterrupted ? "interrupted" : outcome.result.rawValue)
                     .bind(outcome.message).bind(outcome.code)
-                    .bind(outcome.process?.status.map(Int64.init)).bind(outcome.process?.signal.map(Int64.init))
+                    .bind(outcome.process?.status).bind(outcome.process?.signal)
                     .bind(logOwner?.description).bind(outcome.process?.request)
                     .bind(utf8: outcome.changes.isEmpty ? nil : outcome.changes.record)
             }
@@ -65,33 +70,23 @@ final class AttemptTable {
     func write(_ record: UndoRecord, of changes: RecordedChanges) throws {
         let job = changes.job.description
         try undo.run {
-            $0.bind(job).bind(changes.started.columnValue).bind(Int64(changes.number)).bind(utf8: record.record)
+            $0.bind(job).bind(changes.started.columnValue).bind(changes.number).bind(utf8: record.record)
         }
         let undone = try Undone(self.changes(of: changes.job))
         try self.undone.run { $0.bind(job).bind(undone?.rawValue) }
     }
 
     /// Returns the changes of the attempts at a job that can be undone, the last attempt first.
-    func changes(of job: JobID) throws -> [RecordedChanges] { try Self.changes(of: job, selected: changes) }
-
-    /// Prepares the statement that selects changes.
-    static func selectChanges(in database: Database) throws -> SQLStatement {
-        try SQLStatement(
-            """
-            SELECT number, started, event_json, changes, attempts.undone, rule FROM attempts JOIN jobs ON jobs.id = attempts.job
-            WHERE job = ? AND changes IS NOT NULL ORDER BY started DESC, number DESC
-            """, in: database)
-    }
-
-    /// Runs the statement; unreadable rows are skipped.
-    static func changes(of job: JobID, selected statement: SQLStatement) throws -> [RecordedChanges] {
-        try statement.rows({ $0.bind(job.description) }) { row in
+    ///
+    /// Unreadable rows are skipped.
+    func changes(of job: JobID) throws -> [RecordedChanges] {
+        try changes.rows({ $0.bind(job.description) }) { row in
             guard let event = FileEvent(record: row.blob(2)), let changes = [FileChange](record: row.blob(3)) else {
                 return nil
             }
             let undo = row.optionalBlob(4).flatMap { UndoRecord(record: $0) }
             return RecordedChanges(
-                job: job, rule: row.text(5), number: Int(row.integer(0)),
+                job: job, rule: row.text(5), number: row.integer(0),
                 started: Timestamp(columnValue: row.integer(1)),
                 event: event, changes: changes, undo: undo?.reasons.count == changes.count ? undo : nil)
         }

@@ -118,10 +118,10 @@ package final class DiskStore: Journal {
     }
 
     /// The number of jobs that were running when the last run was interrupted.
-    package var interrupted: Int { access { $0.start.interrupted } ?? 0 }
+    package var interrupted: Int { access { $0.interrupted } ?? 0 }
 
     /// The jobs whose rows could not be read at opening, and that have since failed.
-    package var unreadable: [JobID] { access { $0.start.unreadable } ?? [] }
+    package var unreadable: [JobID] { access { $0.unreadable } ?? [] }
 
     /// Queries the file on the connection of the store, between two calls.
     ///
@@ -178,10 +178,10 @@ package final class DiskStore: Journal {
     }
 
     package func positions(of rule: RuleID) -> [FileIdentity: ReadPosition] {
-        read { try $0.tables.positions.positions(of: rule, on: $0.tables.ledger.devices) } ?? [:]
+        read { try $0.tables.ledger.positions(of: rule) } ?? [:]
     }
 
-    package func duePaths(of rule: RuleID) -> [StoredDuePath] { read { try $0.tables.due.paths(of: rule) } ?? [] }
+    package func duePaths(of rule: RuleID) -> [StoredDuePath] { read { try $0.tables.ledger.duePaths(of: rule) } ?? [] }
 
     package func knownFiles(of rules: [RuleID]) -> Int {
         let ids = rules.map { "\($0.number)" }.joined(separator: ", ")
@@ -190,18 +190,23 @@ package final class DiskStore: Journal {
     }
 
     package func job(_ id: JobID, at clocks: ClockPair) -> (state: JobState, job: OpenJob)? {
-        read { try $0.job(id, at: clocks) } ?? nil
+        read { state in
+            try state.tables.jobs.job(id).map { (state: $0.state, job: state.openJob($0, at: clocks)) }
+        } ?? nil
     }
 
     package func changes(of id: JobID) -> [RecordedChanges] { read { try $0.tables.attempts.changes(of: id) } ?? [] }
 
     package func refusal(rule: String, path: PathBytes, snapshot: Snapshot) -> Refusal? {
-        read { try $0.refusal(rule, path, snapshot) } ?? nil
+        read { state in
+            try state.rules.storedNames(of: rule).flatMap { try state.tables.jobs.refusals(rule: $0, path: path) }
+                .first { $0.snapshot.hasSameContent(as: snapshot) }
+        } ?? nil
     }
 
     package func maker(of output: PathBytes) -> OutputMaker? {
         read { state in
-            try state.tables.makers.maker(of: output).flatMap { row in
+            try state.tables.ledger.maker(of: output).flatMap { row in
                 state.rules.name(of: row.rule).map { OutputMaker(rule: $0, source: row.source) }
             }
         } ?? nil
@@ -213,7 +218,7 @@ package final class DiskStore: Journal {
             try? state.access { _ in
                 try state.tables.transaction.write {
                     for output in outputs {
-                        try state.tables.makers.write(output, rule: rule.id, source: maker.source)
+                        try state.tables.ledger.write(output, rule: rule.id, source: maker.source)
                     }
                 }
             }

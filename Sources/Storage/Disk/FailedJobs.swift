@@ -58,10 +58,10 @@ final class FailedJobs {
         let id = job.id.description
         var batches: Set<String> = []
         for name in names where rules.contains(name) {
-            let superseded = try supersede.rows({
-                $0.bind(name).bind(blob: job.event.path.bytes).bind(Int64(bitPattern: job.number)).bind(id)
-            }) { $0.text(0) }
-            batches.formUnion(superseded)
+            try batches.formUnion(
+                supersede.rows({ $0.bind(name).bind(blob: job.event.path.bytes).bind(job.number).bind(id) }) {
+                    $0.text(0)
+                })
         }
         // The job itself may be the last of a batch that a user has retried.
         if !names.allSatisfy({ !rules.contains($0) }), let own = try batch(of: id) { batches.insert(own) }

@@ -112,7 +112,7 @@ final class HistoryPruning {
     /// Removes the files of the jobs that a commit has deleted.
     func removeKept(of changes: TurnChanges) {
         guard let kept else { return }
-        let jobs = changes.jobs.filter { if case .deleted = $0.value.fate { true } else { false } }
+        let jobs = changes.jobs.filter { $0.value.open == nil }
         if !jobs.isEmpty { kept.remove(of: jobs.map(\.key.description)) }
     }
 
@@ -125,37 +125,34 @@ final class HistoryPruning {
         if let bytes = progress.bytes {
             progress.bytes = try ended.reduce(bytes) { try $0 + self.bytes(of: $1.description) }
         } else {
-            progress.bytes = usedPages * pageSize > retention.bytes ? try Self.bytes(database) : nil
+            let sql = "SELECT coalesce(sum(\(Self.jobBytes)), 0) FROM jobs WHERE state IN ('succeeded', 'skipped')"
+            progress.bytes = try usedPages * pageSize > retention.bytes ? Int64.fetchOne(database, sql: sql) : nil
         }
         let most = Self.step + 2 * ended.count
         let excess = min(max(0, progress.count - retention.jobs), most)
         let end = now - retention.period.columnValue
-        var deleted = 0
         if progress.first <= end {
-            deleted = try delete(until: end, most)
-            if deleted < most { progress.first = try earliest.first({ _ in }) { $0.optionalInteger(0) ?? now } ?? now }
+            try delete(until: end, most)
+            if deleted.count < most {
+                progress.first = try earliest.first({ _ in }) { $0.optionalInteger(0) ?? now } ?? now
+            }
         }
-        if deleted < excess { deleted += try delete(until: .max, excess - deleted) }
-        if deleted < most, let bytes = progress.bytes, bytes > retention.bytes {
-            deleted += try delete(until: .max, most - deleted) { [retention] in $0 > retention.bytes }
+        try delete(until: .max, excess)
+        if let bytes = progress.bytes, bytes > retention.bytes {
+            try delete(until: .max, most) { [retention] in $0 > retention.bytes }
         }
-        progress.count -= deleted
+        progress.count -= deleted.count
         if freePages > Self.freePages { try database.execute(sql: "PRAGMA incremental_vacuum(\(Self.step))") }
-    }
-
-    private static func bytes(_ database: Database) throws -> Int64 {
-        let sql = "SELECT coalesce(sum(\(jobBytes)), 0) FROM jobs WHERE state IN ('succeeded', 'skipped')"
-        return try Int64.fetchOne(database, sql: sql) ?? 0
     }
 
     private func bytes(of id: String) throws -> Int64 { try size.first({ $0.bind(id) }, { $0.integer(0) }) ?? 0 }
 
-    /// Deletes the oldest jobs while the remaining size is too large.
-    private func delete(until end: Int64, _ most: Int, while isTooMany: (Int64) -> Bool = { _ in true }) throws -> Int {
-        let oldest = try oldest.rows({ $0.bind(progress.cursor).bind(end).bind(Int64(most)) }) {
-            ($0.text(0), $0.integer(1))
+    /// Deletes the oldest jobs while the remaining size is too large, up to a number in this transaction.
+    private func delete(until end: Int64, _ most: Int, while isTooMany: (Int64) -> Bool = { _ in true }) throws {
+        guard deleted.count < most else { return }
+        let oldest = try oldest.rows({ $0.bind(progress.cursor).bind(end).bind(most - deleted.count) }) {
+            ($0.text(0), $0.integer(1) as Int64)
         }
-        var deleted = 0
         for (id, ended) in oldest {
             if let bytes = progress.bytes {
                 guard isTooMany(bytes) else { break }
@@ -163,9 +160,7 @@ final class HistoryPruning {
             }
             try delete.run { $0.bind(id) }
             progress.cursor = ended
-            self.deleted.append(id)
-            deleted += 1
+            deleted.append(id)
         }
-        return deleted
     }
 }

@@ -26,18 +26,11 @@ final class JobTable {
 
     init(_ database: Database) throws {
         upsert = try SQLStatement(
+            upsertInto: "jobs", key: "id",
             """
-            INSERT INTO jobs (id, state, attempt, is_interrupted, due, ended, previous, steps, progress, message, code,
-                outputs, position, rule, path, event, event_json, created)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT (id) DO UPDATE SET
-                state = excluded.state, attempt = excluded.attempt, is_interrupted = excluded.is_interrupted,
-                due = excluded.due, ended = excluded.ended, previous = excluded.previous, steps = excluded.steps,
-                progress = excluded.progress, message = excluded.message, code = excluded.code,
-                outputs = excluded.outputs, position = excluded.position, rule = excluded.rule, path = excluded.path,
-                event = excluded.event, event_json = excluded.event_json, undone = NULL,
-                superseded_by = NULL
-            """, in: database)
+            state, attempt, is_interrupted, due, ended, previous, steps, progress, message, code, outputs, position, rule, \
+            path, event, event_json
+            """, initial: "created", clearing: "undone, superseded_by", in: database)
         update = try SQLStatement(
             """
             UPDATE jobs SET state = ?2, attempt = ?3, is_interrupted = ?4, due = ?5, ended = ?6, previous = ?7,
@@ -114,8 +107,8 @@ final class JobTable {
             event.path.isAbsoluteName
         else { throw UnreadableRow(table: "jobs") }
         var job = Job(id: JobID(row.text(0)), rule: row.text(1), event: event)
-        job.attempt = Int(row.integer(4))
-        job.isInterrupted = row.integer(5) != 0
+        job.attempt = row.integer(4)
+        job.isInterrupted = row.flag(5)
         job.previous = row.optionalBlob(8).flatMap { PreviousAttempt(record: $0) }
         if let text = row.optionalBlob(9) {
             guard let steps = JobSteps(record: text) else { throw UnreadableRow(table: "jobs") }
@@ -127,7 +120,7 @@ final class JobTable {
         let progress = row.optionalBlob(12)
         let offer = progress.flatMap { Offer(record: $0) }
         guard progress == nil || offer != nil else { throw UnreadableRow(table: "jobs") }
-        job.number = UInt64(bitPattern: row.integer(6))
+        job.number = row.integer(6)
         return (job, offer, state, row.optionalInteger(7))
     }
 
@@ -146,16 +139,16 @@ final class JobTable {
         let outputs = outcome?.outputs ?? []
         let due = outcome == nil ? open.due.map { clocks.columnValue(of: $0) } ?? clocks.wall : nil
         try (isNew ? upsert : update).run { row in
-            row.bind(job.id.description).bind(state.rawValue).bind(Int64(job.attempt)).bind(job.isInterrupted)
+            row.bind(job.id.description).bind(state.rawValue).bind(job.attempt).bind(job.isInterrupted)
                 .bind(due).bind(outcome == nil ? nil : clocks.wall)
                 .bind(utf8: job.previous?.record)
-                .bind(utf8: isDone || !hasSteps ? nil : JobSteps(of: job).record)
+                .bind(utf8: isDone || !hasSteps ? nil : JobSteps(finished: job.steps, failure: job.failure).record)
                 .bind(utf8: isDone ? nil : open.offer?.record)
                 .bind(outcome?.message ?? job.waiting?.message ?? (state == .pending ? job.previous?.text : nil))
                 .bind(outcome == nil ? job.waiting?.cause.rawValue : outcome?.code)
                 .bind(utf8: outputs.isEmpty ? nil : outputs.record)
             guard isNew else { return }
-            row.bind(Int64(bitPattern: job.number)).bind(job.rule).bind(blob: job.event.path.bytes)
+            row.bind(job.number).bind(job.rule).bind(blob: job.event.path.bytes)
                 .bind(job.event.kind.rawValue).bind(utf8: job.event.record).bind(job.event.time.columnValue)
         }
     }
@@ -181,9 +174,10 @@ final class JobTable {
             let changed = try select.rows { row -> (id: String, event: [UInt8], progress: [UInt8]?)? in
                 guard var event = FileEvent(record: row.blob(1)) else { return nil }
                 var offer = row.optionalBlob(2).flatMap { Offer(record: $0) }
-                let isLeftMapped = offer?.left?.identity.map(devices) ?? false
-                guard event.map(devices) || isLeftMapped else { return nil }
-                return (row.text(0), event.record, offer?.record ?? row.optionalBlob(2))
+                event.map(devices)
+                offer?.left?.identity.map(devices)
+                let (text, progress) = (event.record, offer?.record ?? row.optionalBlob(2))
+                return text == row.blob(1) && progress == row.optionalBlob(2) ? nil : (row.text(0), text, progress)
             }
             for row in changed { try update.run { $0.bind(row.id).bind(utf8: row.event).bind(utf8: row.progress) } }
         }

@@ -69,7 +69,7 @@ extension StoreState {
                 if rules.isChanged { try rules.write(database) }
                 if mounts.hasChanges {
                     try tables.jobs.map(mounts.devices, in: database)
-                    try mounts.write(database, run: start.run)
+                    try mounts.write(database, run: run)
                 }
                 if pauses != committed.pauses { try pauses.write(database) }
                 for (name, value) in values where value != committed.values[name] {
@@ -92,13 +92,13 @@ extension StoreState {
     /// that would write a page.
     private func values(_ offset: ClockOffset, _ changes: TurnChanges, _ clocks: ClockPair) -> [String: Int64] {
         var values = committed.values
-        values["run"] = start.run
+        values["run"] = run
         values["clock_offset"] = offset.value
         values["boot"] = offset.boot
         values["is_clean"] = isStopping ? 1 : 0
         let last = values["last_commit"] ?? 0
         if isWatching, isStopping || abs(clocks.wall - last) >= 1_000_000_000 { values["last_commit"] = clocks.wall }
-        let number = changes.jobs.values.reduce(0) { max($0, $1.number) }
+        let number = changes.jobs.values.reduce(0) { max($0, $1.open?.job.number ?? 0) }
         if number > self.number { values["number"] = Int64(bitPattern: number + 1_000) }
         return values
     }
@@ -110,10 +110,10 @@ extension StoreState {
             for (path, row) in rows.sorted(by: { $0.key < $1.key }) { try tables.ledger.write(row, of: rule, at: path) }
         }
         for (rule, positions) in changes.positions where rules.name(of: rule.number) != nil {
-            for (file, position) in positions { try tables.positions.write(position, of: file, rule) }
+            for (file, position) in positions { try tables.ledger.write(position, of: file, rule) }
         }
         for (rule, paths) in changes.due where rules.name(of: rule.number) != nil {
-            for (path, isDue) in paths { try tables.due.write(isDue, of: rule, at: path) }
+            for (path, isDue) in paths { try tables.ledger.write(isDue, of: rule, at: path) }
         }
     }
 
@@ -138,24 +138,15 @@ extension StoreState {
                 if let batch { ended += try tables.failed.finish(batch, at: clocks.wall) }
             }
         }
-        if !tables.failed.isEmpty { ended += try writeSuperseded(changes, clocks) }
-        try tables.attempts.write(
-            changes.attempts.filter { attempt in
-                if case .deleted? = changes.jobs[attempt.job]?.fate { false } else { true }
-            })
-        for (retained, record) in changes.undos { try tables.attempts.write(record, of: retained) }
-        return ended
-    }
-
-    /// Finishes the failed jobs whose files later jobs have processed.
-    private func writeSuperseded(_ changes: TurnChanges, _ clocks: ClockPair) throws -> [JobID] {
-        var finished: [JobID] = []
-        for change in changes.jobs.values {
+        for change in changes.jobs.values where !tables.failed.isEmpty {
             guard case .ended(let open, .succeeded, _, _) = change.fate else { continue }
             let names = rules.storedNames(of: withOwner(open).job.rule)
-            finished += try tables.failed.finish(supersededBy: open.job, names: names, at: clocks.wall)
+            ended += try tables.failed.finish(supersededBy: open.job, names: names, at: clocks.wall)
         }
-        return finished
+        try tables.attempts.write(
+            changes.attempts.filter { attempt in changes.jobs[attempt.job].map { $0.open != nil } ?? true })
+        for (retained, record) in changes.undos { try tables.attempts.write(record, of: retained) }
+        return ended
     }
 
     /// Returns the job under the current name of its rule, which may have been renamed since a failed commit.
@@ -176,11 +167,11 @@ extension TurnChanges {
 }
 
 extension JobChange {
-    /// The number of the job; 0 if it is deleted.
-    fileprivate var number: UInt64 {
+    /// The job; nil if it is deleted.
+    var open: OpenJob? {
         switch fate {
-        case .unfinished(let open), .ended(let open, _, _, _): open.job.number
-        case .deleted: 0
+        case .unfinished(let open), .ended(let open, _, _, _): open
+        case .deleted: nil
         }
     }
 }

@@ -7,30 +7,12 @@ import System
 /// The prepared statements of the journal's connection.
 struct StoreTables {
     var ledger: LedgerTable
-    let positions: PositionTable
-    let due: DuePathTable
-    let makers: MakerTable
     let jobs: JobTable
     let failed: FailedJobs
     let attempts: AttemptTable
     let history: HistoryPruning
     let stateValue: SQLStatement
     let transaction: StoreTransaction
-
-    init(
-        _ database: Database, run: Int64, _ retention: JournalRetention, _ kept: KeptFiles?, _ errors: ReadErrors
-    ) throws {
-        ledger = try LedgerTable(database, run: run, errors)
-        positions = try PositionTable(database)
-        due = try DuePathTable(database, errors)
-        makers = try MakerTable(database)
-        jobs = try JobTable(database)
-        failed = try FailedJobs(database)
-        attempts = try AttemptTable(database)
-        history = try HistoryPruning(database, retention, kept)
-        stateValue = try SQLStatement("INSERT OR REPLACE INTO state VALUES (?, ?)", in: database)
-        transaction = try StoreTransaction(database, errors)
-    }
 }
 
 /// The open file of a ``DiskStore``, and its state in memory.
@@ -46,18 +28,6 @@ final class StoreState {
         var pauses: Pauses
     }
 
-    /// The state of the journal when it was opened.
-    struct Start {
-        /// The number of this run, counted from 1.
-        let run: Int64
-        /// The time of the last commit of an earlier run, or up to a second before it.
-        let lastCommit: Int64?
-        /// The number of jobs that were running when the last run was interrupted.
-        var interrupted = 0
-        /// The jobs whose rows are unreadable, and that have since failed.
-        var unreadable: [JobID] = []
-    }
-
     let path: PathBytes
     /// The identity of the file, by which its removal is detected.
     let identity: FileIdentity?
@@ -69,7 +39,14 @@ final class StoreState {
     var mounts: StoredMounts
     var pauses: Pauses
     var committed: Committed
-    private(set) var start: Start
+    /// The number of this run, counted from 1.
+    let run: Int64
+    /// The time of the last commit of an earlier run, or up to a second before it.
+    let lastCommit: Int64?
+    /// The number of jobs that were running when the last run was interrupted.
+    private(set) var interrupted = 0
+    /// The jobs whose rows were unreadable at opening, and that have since failed.
+    private(set) var unreadable: [JobID] = []
     /// Whether rules run and their files are watched.
     var isWatching = false
     /// Whether the clean stop is to be recorded.
@@ -95,17 +72,24 @@ final class StoreState {
         let errors = ReadErrors()
         self.errors = errors
         let kept = lock == nil ? nil : KeptFiles(journal: path)
-        (tables, rules, mounts, pauses, start, committed) = try connection.writeWithoutTransaction { database in
+        (tables, rules, mounts, pauses, run, lastCommit, committed) = try connection.writeWithoutTransaction {
+            database in
             let rows = try SQLStatement("SELECT name, value FROM state", in: database).rows {
-                ($0.text(0), $0.integer(1))
+                ($0.text(0), $0.integer(1) as Int64)
             }
             let values = Dictionary(rows) { $1 }
-            let start = Start(run: (values["run"] ?? 0) + 1, lastCommit: values["last_commit"])
+            let (run, lastCommit) = ((values["run"] ?? 0) + 1, values["last_commit"])
             let pauses = try Pauses(database)
-            let offset = ClockOffset(values, lastCommit: start.lastCommit ?? clocks.wall, clocks)
+            let offset = ClockOffset(values, lastCommit: lastCommit ?? clocks.wall, clocks)
+            let tables = try StoreTables(
+                ledger: LedgerTable(database, run: run, errors), jobs: JobTable(database),
+                failed: FailedJobs(database), attempts: AttemptTable(database),
+                history: HistoryPruning(database, retention, kept),
+                stateValue: SQLStatement("INSERT OR REPLACE INTO state VALUES (?, ?)", in: database),
+                transaction: StoreTransaction(database, errors))
             return try (
-                StoreTables(database, run: start.run, retention, kept, errors), StoredRules(database),
-                StoredMounts(database), pauses, start, Committed(values: values, clockOffset: offset, pauses: pauses)
+                tables, StoredRules(database), StoredMounts(database), pauses, run, lastCommit,
+                Committed(values: values, clockOffset: offset, pauses: pauses)
             )
         }
         checkpoint = lock == nil ? nil : connection.writeWithoutTransaction { LogCheckpoint($0, of: path) }
@@ -117,12 +101,12 @@ final class StoreState {
     /// Counts the jobs that were running, and marks those with unreadable rows as failed.
     private func checkJobs(_ clocks: ClockPair) throws {
         let unreadable: [[UInt8]]
-        (start.interrupted, unreadable) = try tables.jobs.checkOpenJobs()
+        (interrupted, unreadable) = try tables.jobs.checkOpenJobs()
         guard !unreadable.isEmpty else { return }
         try access { _ in
             try tables.transaction.write { for id in unreadable { try tables.jobs.bury(id, at: clocks.wall) } }
         }
-        start.unreadable = unreadable.map { JobID(String(decoding: $0, as: UTF8.self)) }
+        self.unreadable = unreadable.map { JobID(String(decoding: $0, as: UTF8.self)) }
     }
 
     /// Calls the closure with the connection, outside of the read transaction.
@@ -156,7 +140,7 @@ final class StoreState {
         let time = now.columnValue
         // In a run that continues with other rules, everything has been compared until now.
         let stored = rules.register(
-            records, now: isWatching ? time : nil, lastCommit: self.isWatching ? time : start.lastCommit ?? time)
+            records, now: isWatching ? time : nil, lastCommit: self.isWatching ? time : lastCommit ?? time)
         self.isWatching = isWatching
         mounts.findDevices()
         tables.ledger.devices = mounts.devices
@@ -165,15 +149,15 @@ final class StoreState {
 
     func stored() -> StoredState {
         var stored = StoredState()
-        stored.lastCommit = start.lastCommit.map { Timestamp(columnValue: $0) }
+        stored.lastCommit = lastCommit.map { Timestamp(columnValue: $0) }
         (stored.mounts, stored.pauses, stored.number) = (mounts.records, pauses, number)
         do {
             try access { database in
                 let sql = "SELECT rule, count(*) FROM jobs WHERE state IN ('pending', 'running') GROUP BY rule"
-                let rows = try SQLStatement(sql, in: database).rows { ($0.text(0), $0.integer(1)) }
+                let rows = try SQLStatement(sql, in: database).rows { ($0.text(0), $0.integer(1) as Int) }
                 for (rule, count) in rows {
                     let name = rules.owner(ofJobsUnder: rule)
-                    if !rules.isRunning(name) { stored.unloaded[name, default: 0] += Int(count) }
+                    if !rules.isRunning(name) { stored.unloaded[name, default: 0] += count }
                 }
             }
         } catch {
@@ -190,12 +174,8 @@ final class StoreState {
         return rows.sorted { $0.job.number < $1.job.number }.map { openJob($0, at: clocks) }
     }
 
-    func job(_ id: JobID, at clocks: ClockPair) throws -> (state: JobState, job: OpenJob)? {
-        try tables.jobs.job(id).map { ($0.state, openJob($0, at: clocks)) }
-    }
-
     /// Returns the job of a row, with the current name of its rule and the current device numbers.
-    private func openJob(_ row: JobTable.Row, at clocks: ClockPair) -> OpenJob {
+    func openJob(_ row: JobTable.Row, at clocks: ClockPair) -> OpenJob {
         var job = row.job
         job.rule = rules.owner(ofJobsUnder: job.rule)
         job.event.map(mounts.devices)
@@ -215,13 +195,5 @@ final class StoreState {
         offer.left?.identity.map(mounts.devices)
         offer.left?.mount = 0
         return OpenJob(job, offer, leased: isRunning ? time : nil)
-    }
-
-    func refusal(_ rule: String, _ path: PathBytes, _ snapshot: Snapshot) throws -> Refusal? {
-        for name in rules.storedNames(of: rule) {
-            let refusals = try tables.jobs.refusals(rule: name, path: path)
-            if let refusal = refusals.first(where: { $0.snapshot.hasSameContent(as: snapshot) }) { return refusal }
-        }
-        return nil
     }
 }

@@ -13,8 +13,7 @@ struct StoredMounts {
     init(_ database: Database) throws {
         let sql = "SELECT point, device, inode, btime FROM mounts ORDER BY point"
         records = try SQLStatement(sql, in: database).rows { row in
-            let identity = FileIdentity(
-                device: row.integer(1), inode: UInt64(bitPattern: row.integer(2)), birth: row.integer(3))
+            let identity = FileIdentity(device: row.integer(1), inode: row.integer(2), birth: row.integer(3))
             return MountRecord(point: PathBytes(row.blob(0)), identity: identity)
         }
     }
@@ -24,10 +23,9 @@ struct StoredMounts {
     /// Finds the devices whose number has changed: the directory mounted at a point is the same.
     mutating func findDevices() {
         for (index, record) in records.enumerated() {
-            guard let present = KernelFileSystem().identity(of: record.point), present.inode == record.identity.inode,
-                present.birth == record.identity.birth, present != record.identity
-            else { continue }
-            devices[record.identity.device] = present.device
+            guard let present = KernelFileSystem().identity(of: record.point), note(present, of: record) else {
+                continue
+            }
             records[index].identity = present
         }
     }
@@ -37,14 +35,19 @@ struct StoredMounts {
         let mounts = mounts.sorted { $0.point < $1.point }
         guard mounts != records else { return }
         for mount in mounts {
-            let known = records.first { $0.point == mount.point }?.identity
-            guard let known, known != mount.identity, known.inode == mount.identity.inode,
-                known.birth == mount.identity.birth
-            else { continue }
-            devices[known.device] = mount.identity.device
+            if let known = records.first(where: { $0.point == mount.point }) { note(mount.identity, of: known) }
         }
         records = mounts
         isChanged = true
+    }
+
+    /// Records the new device of a directory; returns false if it has none, or is another directory.
+    @discardableResult
+    private mutating func note(_ present: FileIdentity, of known: MountRecord) -> Bool {
+        let former = known.identity
+        guard present != former, (present.inode, present.birth) == (former.inode, former.birth) else { return false }
+        devices[former.device] = present.device
+        return true
     }
 
     /// Writes the changes; rows of earlier runs get the current device numbers.
@@ -62,8 +65,8 @@ struct StoredMounts {
             "INSERT INTO mounts (point, device, inode, btime) VALUES (?, ?, ?, ?)", in: database)
         for record in records {
             try insert.run {
-                $0.bind(blob: record.point.bytes).bind(record.identity.device)
-                    .bind(Int64(bitPattern: record.identity.inode)).bind(record.identity.birth)
+                $0.bind(blob: record.point.bytes).bind(record.identity.device).bind(record.identity.inode)
+                    .bind(record.identity.birth)
             }
         }
     }
@@ -72,20 +75,14 @@ struct StoredMounts {
 }
 
 extension FileEvent {
-    /// Replaces the devices of its files; returns false if they are unchanged.
-    @discardableResult
-    mutating func map(_ devices: [Int64: Int64]) -> Bool {
-        let isMapped = snapshot.identity.map(devices)
-        return before?.identity.map(devices) ?? false || isMapped
+    /// Replaces the devices of its files.
+    mutating func map(_ devices: [Int64: Int64]) {
+        snapshot.identity.map(devices)
+        before?.identity.map(devices)
     }
 }
 
 extension FileIdentity {
-    /// Replaces the device; returns false if it is unchanged.
-    @discardableResult
-    mutating func map(_ devices: [Int64: Int64]) -> Bool {
-        guard let device = devices[device] else { return false }
-        self = FileIdentity(device: device, inode: inode, birth: birth)
-        return true
-    }
+    /// Replaces the device.
+    mutating func map(_ devices: [Int64: Int64]) { if let device = devices[device] { self.device = device } }
 }
