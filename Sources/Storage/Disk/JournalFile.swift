@@ -71,7 +71,7 @@ enum JournalFile {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .noAccess(path, errno: errno) }
         let size = Int(status.st_size)
-        let hasLog = !hasEmptyLog(path)
+        let hasLog = !isEmpty(CompanionFile.log.path(of: path))
         if size == 0 {
             // SQLite would treat the file as new, and delete the log.
             if hasLog { throw .damaged(path, "it is empty, but its log '\(path)-wal' is not") }
@@ -103,9 +103,9 @@ enum JournalFile {
         guard version <= known else { throw .newer(path, version: version, known: known) }
     }
 
-    /// Whether everything is in the file itself, and the log contains nothing that is still to be moved into it.
-    private static func hasEmptyLog(_ path: PathBytes) -> Bool {
-        KernelFileSystem().stat(following: CompanionFile.log.path(of: path)).snapshot?.size ?? 0 == 0
+    /// Whether there is no file, or an empty one; then a log contains nothing that is still to be moved into the journal.
+    static func isEmpty(_ path: PathBytes) -> Bool {
+        KernelFileSystem().stat(following: path).snapshot?.size ?? 0 == 0
     }
 
     // MARK: SQLite
@@ -189,13 +189,13 @@ enum JournalFile {
     /// locking it needs none, and the locks of the VFS `unix-none` do nothing.
     static func openReading(_ path: PathBytes) throws -> DatabaseQueue {
         var configuration = readerConfiguration
-        guard JournalLock.holder(of: path) == nil else {
-            return try DatabaseQueue(path: uri(of: path), configuration: configuration)
+        var uri = uri(of: path)
+        if JournalLock.holder(of: path) == nil {
+            let isWhole = isEmpty(CompanionFile.log.path(of: path))
+            if !isWhole { configuration.prepareDatabase { try $0.execute(sql: "PRAGMA locking_mode = EXCLUSIVE") } }
+            uri += isWhole ? "?immutable=1" : "?vfs=unix-none"
         }
-        let isWhole = hasEmptyLog(path)
-        if !isWhole { configuration.prepareDatabase { try $0.execute(sql: "PRAGMA locking_mode = EXCLUSIVE") } }
-        return try DatabaseQueue(
-            path: uri(of: path) + (isWhole ? "?immutable=1" : "?vfs=unix-none"), configuration: configuration)
+        return try DatabaseQueue(path: uri, configuration: configuration)
     }
 
     /// The maximum number of pages in the log, which is smaller on a disk with little free space.
@@ -220,13 +220,20 @@ enum JournalFile {
     /// Returns the name as a URI, to which parameters can be added.
     static func uri(of path: PathBytes) -> String { "file:" + String(percentEncoding: path.bytes) }
 
-    private static func judge(_ database: Database, _ path: PathBytes) throws {
+    /// Returns the version of the tables, and rejects tables of another program or of a newer version; nil if there are
+    /// none.
+    static func version(of path: PathBytes, in database: Database) throws -> Int? {
         let application = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0
         let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
-        let tables = try Set(String.fetchAll(database, sql: "SELECT name FROM sqlite_master WHERE type = 'table'"))
-        if application == 0, version == 0, tables.isEmpty { return }
+        let tables = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_schema WHERE type = 'table'")
+        if application == 0, version == 0, tables == 0 { return nil }
         try check(application: application, version: version, of: path)
-        for table in JournalSchema.names where !tables.contains(table) {
+        return version
+    }
+
+    private static func judge(_ database: Database, _ path: PathBytes) throws {
+        guard try version(of: path, in: database) != nil else { return }
+        for table in JournalSchema.names where try !database.tableExists(table) {
             throw JournalError.damaged(path, "the table '\(table)' is missing")
         }
         let pages = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
