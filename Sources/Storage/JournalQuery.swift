@@ -1,6 +1,5 @@
 package import FileEvents
 package import Globbing
-package import JSON
 package import Records
 package import Rules
 package import System
@@ -129,8 +128,6 @@ package struct JobDetails: Sendable, Hashable {
     package var isInterrupted: Bool
     /// The event; nil if the row is unreadable.
     package var event: FileEvent?
-    /// The outcomes of the finished steps, as stored in the journal.
-    package var steps: [JSONValue]
     /// The attempts in order.
     package var attempts: [AttemptEntry]
 }

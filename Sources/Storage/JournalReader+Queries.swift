@@ -81,7 +81,7 @@ extension JournalReader {
     /// Returns the details of a job; nil for an unknown id.
     package func details(of id: JobID) throws(StorageError) -> JobDetails? {
         try read { database in
-            let sql = "SELECT \(Self.columns), is_interrupted, event_json, steps FROM jobs WHERE id = ?"
+            let sql = "SELECT \(Self.columns), is_interrupted, event_json FROM jobs WHERE id = ?"
             guard let row = try Row.fetchOne(database, sql: sql, arguments: [id.description]) else { return nil }
             let attempts = try Row.fetchAll(
                 database,
@@ -94,7 +94,6 @@ extension JournalReader {
                 arguments: [id.description])
             return JobDetails(
                 job: Self.job(row), isInterrupted: row[14], event: FileEvent(record: (row[15] as String).utf8),
-                steps: (row[16] as String?).flatMap { [JSONValue](record: $0.utf8) } ?? [],
                 attempts: attempts.map(Self.attempt))
         }
     }

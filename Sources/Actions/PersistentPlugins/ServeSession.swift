@@ -303,9 +303,11 @@ package struct ServeSession: Sendable {
 
     /// Returns the reply to requests that wait for a process which has exited before it was ready.
     func refusal(for termination: ProgramResult.Termination, _ reason: String) -> ServeRequest.Reply {
-        if termination.whyNotStarted != nil { return .ended(termination) }
-        if case .wrongProtocol = failure { return .refused(reason, mayPass: false) }
-        return .refused(reason, mayPass: true)
+        switch (termination, failure) {
+        case (.couldNotStart, _), (.notLaunched, _): .ended(termination)
+        case (_, .wrongProtocol): .refused(reason, mayPass: false)
+        default: .refused(reason, mayPass: true)
+        }
     }
 
     /// Returns the reason why it exited, as a clause that follows its name.

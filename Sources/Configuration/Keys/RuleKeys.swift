@@ -222,7 +222,9 @@ extension RuleDecoder {
         Key(
             "directory",
             "The working directory of programs: by default that of the rules file, for plugins a scratch directory.",
-            Form("directory", SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern)) { $0.workingDirectory($1) },
+            Form("directory", SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern)) {
+                $0.workingDirectory($1)
+            },
             into: \.rule.directory),
         Key(
             "stdin", "The standard input of `exec` and `shell`: the request, or `/dev/null`.",

@@ -5,7 +5,7 @@ import Watching
 
 /// The progress of a run.
 struct RunState {
-    /// What is still to be done for the rules that have started.
+    /// The remaining work for the rules that have started.
     var starts: RuleStarts
     /// The rules that run once the watcher watches for them, and the number with which it reports that; the newest are
     /// last.

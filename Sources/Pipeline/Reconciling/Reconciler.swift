@@ -107,7 +107,8 @@ package final class Reconciler {
 
     /// Returns the paths that have not settled, and those of late hints that differ from the ledger of a view.
     ///
-    /// Paths found by the first listing count only if a view reports existing files.
+    /// Paths found by the first listing count only if a view reports existing files, and those with an unfinished offer
+    /// in each view do not.
     package func unsettled(and late: [Hint]) -> [PathBytes] {
         let reportsExisting = views.contains { $0.view.reportsExisting }
         let others = Set(late.filter { reportsExisting || $0.origin != .scan }.map(\.path)).filter { path in
@@ -116,7 +117,11 @@ package final class Reconciler {
                 return views[view].row(path).handled.map { !$0.isUnchanged(now) } ?? true
             }
         }
-        return others.union(shared.dirty.paths).sorted()
+        let settling = shared.dirty.paths.filter { path in
+            let matching = matches(path)
+            return matching.isEmpty || matching.contains { views[$0].offer(at: path) == nil }
+        }
+        return others.union(settling).sorted()
     }
 
     /// The files of the views; directories stay open until the end of the call that opened them.

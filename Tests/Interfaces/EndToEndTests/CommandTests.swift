@@ -233,6 +233,31 @@ struct CommandTests {
         }
     }
 
+    @Test func `a job that a second signal interrupts is not also named as settling`() {
+        withTempTree { tree in
+            TestFile.write(
+                tree.path("rules.yaml"),
+                """
+                rules:
+                  - name: slow
+                    path: in/*
+                    settle: 0
+                    action:
+                      shell: touch "$ALIGHT_ROOT/../started"; sleep 600
+                """)
+            TestFile.makeDirectory(tree.path("in"))
+            let program = Self.start(tree)
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { TestFile.exists(tree.path("started")) })
+            program.signal(SIGINT)
+            #expect(Deadline.wait { program.error.contains("stopping: finishing 1 job") }, "\(program.error)")
+            program.signal(SIGINT)
+            #expect(program.wait() == 1, "\(program.error)")
+            #expect(program.error.contains("left for the next start: 1 job"), "\(program.error)")
+            #expect(!program.error.contains("settling"), "\(program.error)")
+        }
+    }
+
     @Test func `a second signal terminates the program although no process reads its output`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules.replacing("100ms", with: "0"))

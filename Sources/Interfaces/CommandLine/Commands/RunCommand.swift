@@ -102,11 +102,13 @@ struct RunCommand: ParsableCommand {
             if !once, !noAutoReload { options.watchesBeside = seen.watchCount }
             let feed = once || dryRun ? nil : EventFeed(now: DiskProbe.now())
             let metrics = feed.map { _ in RunningMetrics() }
+            let perform: @Sendable (Action, [Invocation]) async -> [Outcome] =
+                if let dry { { dry.perform($0, $1) } } else {
+                    { [runner = program.runner] in await runner.run($0, $1) }
+                }
             let engine = Engine(
                 ruleset: loaded.ruleset, options: options, store: retained.journal,
-                perform: { [runner = program.runner] in
-                    if let dry { dry.perform($0, $1) } else { await runner.run($0, $1) }
-                }, log: reporter.logger,
+                perform: perform, log: reporter.logger,
                 metrics: metrics.map { EngineMetrics($0.registry) },
                 report: { report in
                     feed?.take(report)

@@ -23,10 +23,6 @@ extension JobEntry {
 extension JobDetails {
     /// The members of a job's JSON object, including its event and all attempts.
     var object: [String: JSONValue] {
-        // The request and output of a step are part of its attempt.
-        let steps = steps.compactMap(\.object).map { step in
-            JSONValue.object(step.filter { !["log", "process"].contains($0.key) })
-        }
         let members = [String: JSONValue]([
             "origin": event?.origin.rawValue, "found": event?.time.description,
             "type": event?.snapshot.type.rawValue, "size": event.map { Int64(clamping: $0.snapshot.size) },
@@ -35,7 +31,7 @@ extension JobDetails {
             "replaced": event.flatMap { $0.isReplaced ? true : nil },
             "via": event.flatMap { $0.isByMove ? "move" : nil },
             "by": event?.writer.process?.json, "root": event?.root, "from": event?.from,
-            "interrupted": isInterrupted ? true : nil, "steps": steps.isEmpty ? nil : steps,
+            "interrupted": isInterrupted ? true : nil,
             "attempts": attempts.map(\.object),
         ])
         return job.object.merging(members) { $1 }

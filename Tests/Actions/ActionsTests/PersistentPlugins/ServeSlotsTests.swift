@@ -136,7 +136,8 @@ struct ServeSlotsTests {
             .refused("uses version 2 of the protocol, and this release supports 1", mayPass: false)
         ),
         (
-            .signalled(15), .ready(protocol: nil, concurrent: 1), .refused("sent 'ready' without 'protocol'", mayPass: false)
+            .signalled(15), .ready(protocol: nil, concurrent: 1),
+            .refused("sent 'ready' without 'protocol'", mayPass: false)
         ),
     ])
     func `a process that never becomes ready refuses all waiting requests`(
