@@ -164,8 +164,11 @@ private final class Connection {
         }
     }
 
-    /// Reads the body of an answer: one line of JSON.
-    func readValue() -> JSONValue? { readLine().flatMap { JSONValue(record: $0.utf8) } }
+    /// Reads the body of an answer, until the connection closes; nil if it is too long or no JSON.
+    func readValue() -> JSONValue? {
+        while fill() { if buffer.count > Self.most { return nil } }
+        return JSONValue(record: buffer[location...])
+    }
 
     /// Returns the next line without its line ending; nil if the connection has closed or the line is too long.
     func readLine() -> String? {
