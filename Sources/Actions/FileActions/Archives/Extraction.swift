@@ -275,7 +275,7 @@ final class Extraction {
         if entry.size > Int64(clamping: end), ftruncate(descriptor, off_t(entry.size)) != 0 {
             throw failure("cannot write '\(name)'")
         }
-        _ = cal_change_times(descriptor, Self.unchanged, time)
+        Self.setTime(time, of: descriptor)
     }
 
     // MARK: Directories
@@ -346,12 +346,17 @@ final class Extraction {
             entryName = path
             let directory = try openDirectory(path.bytes.split(separator: .slash))
             fchmod(directory.descriptor, mode_t(metadata.mode & ~mask | 0o700))
-            _ = cal_change_times(directory.descriptor, Self.unchanged, metadata.time)
+            Self.setTime(metadata.time, of: directory.descriptor)
         }
         fchmod(directory.descriptor, mode_t(0o777 & ~mask))
     }
 
     private static let unchanged = cal_time(seconds: 0, nanoseconds: 0, is_left: 1)
+
+    /// Sets the time of modification, if the archive has one.
+    private static func setTime(_ time: cal_time, of descriptor: Int32) {
+        if time.is_left == 0 { _ = cal_change_times(descriptor, unchanged, time) }
+    }
 
     // MARK: Links
 
