@@ -59,7 +59,13 @@ package struct DirectoryRemoval {
             own.mount == KernelFileSystem().stat(directory.parent).snapshot?.mount
         else { return false }
         var isEmpty = true
-        return (try? reader.forEach { _ in isEmpty = false }) != nil && isEmpty
+        // After each program: a small buffer, and no entry after the first. A directory that is removed meanwhile fails.
+        let end = withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8) { buffer in
+            var end: Int64 = 1
+            while isEmpty, end > 0 { end = reader.next(into: buffer) { _ in isEmpty = false } }
+            return end
+        }
+        return isEmpty && end == 0
     }
 
     /// Removes an empty directory of Alight's own; returns whether it no longer exists.
