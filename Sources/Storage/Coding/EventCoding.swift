@@ -17,21 +17,47 @@ extension PathBytes: JSONForm {
 
 extension Timestamp: JSONForm {
     /// Writes the seconds since 1970 and the nanoseconds after them.
-    package func write(to json: inout JSONCoder) { [seconds, Int64(nanoseconds)].write(to: &json) }
+    package func write(to json: inout JSONCoder) { json.pair(seconds, Int64(nanoseconds)) }
     package init?(value: JSONValue) {
-        guard let parts = [Int64](value: value), parts.count == 2, let nanoseconds = UInt32(exactly: parts[1]) else {
-            return nil
-        }
-        self.init(seconds: parts[0], nanoseconds: nanoseconds)
+        guard let (seconds, rest) = value.pair, let nanoseconds = UInt32(exactly: rest) else { return nil }
+        self.init(seconds: seconds, nanoseconds: nanoseconds)
     }
 }
 
 extension Duration: JSONForm {
     /// Writes the seconds and the attoseconds after them.
-    package func write(to json: inout JSONCoder) { [components.seconds, components.attoseconds].write(to: &json) }
+    package func write(to json: inout JSONCoder) { json.pair(components.seconds, components.attoseconds) }
     package init?(value: JSONValue) {
-        guard let parts = [Int64](value: value), parts.count == 2 else { return nil }
-        self.init(secondsComponent: parts[0], attosecondsComponent: parts[1])
+        guard let (seconds, attoseconds) = value.pair else { return nil }
+        self.init(secondsComponent: seconds, attosecondsComponent: attoseconds)
+    }
+}
+
+extension JSONCoder {
+    fileprivate mutating func pair(_ first: Int64, _ second: Int64) {
+        array { json in
+            json.element()
+            json.number(first)
+            json.element()
+            json.number(second)
+        }
+    }
+}
+
+extension JSONValue {
+    fileprivate var pair: (Int64, Int64)? {
+        guard let parts = array, parts.count == 2, case .integer(let first) = parts[0],
+            case .integer(let second) = parts[1]
+        else { return nil }
+        return (first, second)
+    }
+}
+
+extension Box: JSONForm where Value: JSONForm {
+    package func write(to json: inout JSONCoder) { value.write(to: &json) }
+    package convenience init?(value: JSONValue) {
+        guard let value = Value(value: value) else { return nil }
+        self.init(value)
     }
 }
 
@@ -60,13 +86,13 @@ extension FileEvent: JSONRecord {
         json.member("root", &root)
         json.member("from", &from)
         json.member("snapshot", &snapshot)
-        json.member("before", &before)
+        json.member("before", &former)
         json.member(list: "changed", &changed)
         json.member(flag: "replaced", &isReplaced)
         json.member(flag: "by_move", &isByMove)
         json.member(list: "same_as", &sameAs)
         json.member("children", &children)
-        json.member("tail", &tail)
+        json.member("tail", &addition)
         json.member("by", &writer, omitting: .notAsked)
         json.member("origin", &origin)
         json.member("time", &time)
